@@ -1,0 +1,43 @@
+# Each target sets up what it needs by itself: virtual environments in this folder.
+PYTHON ?= python3
+BIN := .venv/bin
+OLDEST := .venv-oldest
+PIP := -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test test-oldest lint format bench clean
+
+demo: .venv/ready ## three algorithms on the digits: a table and a picture
+	rm -rf runs/demo
+	$(BIN)/safari compare examples/digits.toml --out runs/demo
+
+test: .venv/ready-dev test-oldest ## everything, on the newest JAX; the core also on the oldest
+	$(BIN)/python -m pytest --numprocesses 2
+
+test-oldest: $(OLDEST)/ready
+	$(OLDEST)/bin/python -m pytest --numprocesses 2 tests/test_oracle.py tests/test_engine.py tests/algorithms tests/models
+
+lint: .venv/ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/ready-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .venv-* runs .pytest_cache .mypy_cache .ruff_cache
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python $(PIP) --editable .
+	touch $@
+
+.venv/ready-dev: .venv/ready
+	$(BIN)/python $(PIP) --editable '.[dev]'
+	touch $@
+
+$(OLDEST)/ready: pyproject.toml tests/oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python $(PIP) --constraint tests/oldest.txt --editable '.[dev]'
+	touch $@

@@ -1,0 +1,5 @@
+"""`python -m safari`."""
+
+from safari.cli import main
+
+main()

@@ -1,0 +1,133 @@
+"""What all client algorithms share: local SGD on a cohort, then one averaged update.
+
+A member of the family says what differs, in three hooks: `direction` (what a local step
+follows), `absorb` (what the server makes of the averaged update) and `memory` (what server
+and clients keep between rounds).
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+from safari.algorithms.base import Algorithm, Kind, Turn
+from safari.algorithms.task import Task
+from safari.data import Federation
+from safari.errors import check_choice, check_count, check_positive
+from safari.models import Params
+from safari.participation import Cohort
+
+Memory: TypeAlias = PyTree[Any]
+
+
+class ClientState(eqx.Module):
+    """The parameters, and what server and clients remember (nothing: None)."""
+
+    params: Params
+    server_memory: Memory
+    client_memory: Memory
+
+
+class Reports(eqx.Module):
+    """What the slots of a cohort came back with; `share` is 0 where nothing counts."""
+
+    cohort: Cohort
+    change: Params
+    steps: Int[Array, " slots"]
+    share: Float[Array, " slots"]
+
+    def average(self) -> Params:
+        """The averaged change."""
+
+        def over_slots(change: Array) -> Array:
+            share = self.share.reshape(-1, *[1] * (change.ndim - 1))
+            return jnp.sum(jnp.where(share > 0, change, 0.0) * share, axis=0)
+
+        return jax.tree.map(over_slots, self.change)
+
+
+class ClientAlgorithm(Algorithm):
+    """Clients run local SGD, the server absorbs the average of their changes.
+
+    - `local_rate`, `global_rate`: step size of a client; factor on the averaged change.
+    - `local_epochs`: passes over a client's samples, or `local_steps`: so many steps.
+    - `batch_size`: samples a step; a smaller client uses all it has.
+    - `weights`: clients count `equal`, or by `size`.
+    """
+
+    local_rate: float = 0.1
+    global_rate: float = 1.0
+    local_epochs: int = eqx.field(static=True, default=1)
+    local_steps: int | None = eqx.field(static=True, default=None)
+    batch_size: int = eqx.field(static=True, default=64)
+    weights: Literal["equal", "size"] = eqx.field(static=True, default="equal")
+
+    def __check_init__(self) -> None:
+        check_positive("local_rate", self.local_rate)
+        check_positive("global_rate", self.global_rate)
+        check_count("local_epochs", self.local_epochs)
+        if self.local_steps is not None:
+            check_count("local_steps", self.local_steps)
+        check_count("batch_size", self.batch_size)
+        check_choice("weights", self.weights, ("equal", "size"))
+
+    def bind(self, federation: Federation) -> "ClientAlgorithm":
+        return self
+
+    def memory(self, params: Params, task: Task) -> tuple[Memory, Memory]:
+        """What the server and all clients remember before the first round."""
+        return None, None
+
+    def direction(
+        self, gradient: Params, params: Params, start: Params, server: Memory, own: Memory
+    ) -> Params:
+        """What a local step at `params` follows, in a round that began at `start`."""
+        return gradient
+
+    def absorb(self, state: ClientState, reports: Reports) -> ClientState:
+        """The state after the round."""
+        rate = self.global_rate
+        params = jax.tree.map(lambda p, change: p + rate * change, state.params, reports.average())
+        return ClientState(params, state.server_memory, state.client_memory)
+
+    def steps(self, samples: Any) -> Any:
+        """How many local steps a client with so many samples takes."""
+        if self.local_steps is not None:
+            return self.local_steps + 0 * samples
+        a_pass = samples // self.batch_size
+        return self.local_epochs * (a_pass + (a_pass == 0))
+
+    def init(self, params: Params, task: Task) -> ClientState:
+        return ClientState(params, *self.memory(params, task))
+
+    def kind(self, state: ClientState, turn: Turn) -> Int[Array, ""]:
+        return jnp.where(turn.cohort.reported.any(), Kind.CLIENT, Kind.IDLE)
+
+    def round(self, state: ClientState, task: Task, turn: Turn) -> ClientState:
+        federation, cohort = task.federation, turn.cohort
+        most = int(self.steps(federation.largest))
+        size = min(self.batch_size, federation.largest)
+
+        def train(client: Int[Array, ""]) -> tuple[Params, Int[Array, ""]]:
+            shard = federation.client(client)
+            own = jax.tree.map(lambda memory: memory[client], state.client_memory)
+            steps = jnp.asarray(self.steps(shard.count))
+            end = task.descend(
+                state.params,
+                shard,
+                jax.random.fold_in(turn.client_batches, client),
+                rate=self.local_rate,
+                steps=most,
+                size=size,
+                used=steps if federation.ragged else None,
+                direction=lambda g, p: self.direction(g, p, state.params, state.server_memory, own),
+            )
+            return jax.tree.map(jnp.subtract, end, state.params), steps
+
+        change, steps = task.over_clients(train, cohort.clients)
+        weight = federation.clients.count[cohort.clients] if self.weights == "size" else 1.0
+        weight = jnp.where(cohort.reported, weight, 0.0)
+        share = weight / jnp.maximum(weight.sum(), 1e-9)
+        return self.absorb(state, Reports(cohort, change, steps, share))

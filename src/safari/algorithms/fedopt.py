@@ -1,0 +1,73 @@
+"""An optimiser on the server, fed with the averaged update: FedAdam, or any of optax."""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from safari.algorithms.client import ClientAlgorithm, ClientState, Memory, Reports
+from safari.algorithms.task import Task
+from safari.errors import InputError, check_positive
+from safari.models import Params
+
+
+class ServerOptimised(ClientAlgorithm):
+    r"""Reddi et al.: Adaptive Federated Optimization (ICLR 2021).
+
+    The negated average change $-\Delta_r$ is handed to an optax optimiser as if it were a
+    gradient; `global_rate` is that optimiser's learning rate.
+    """
+
+    @abstractmethod
+    def optimiser(self) -> optax.GradientTransformation:
+        """The optimiser, built from the leaves."""
+
+    def memory(self, params: Params, task: Task) -> tuple[Memory, Memory]:
+        return self.optimiser().init(params), None
+
+    def absorb(self, state: ClientState, reports: Reports) -> ClientState:
+        descent = jax.tree.map(jnp.negative, reports.average())
+        step, memory = self.optimiser().update(descent, state.server_memory, state.params)
+        return ClientState(optax.apply_updates(state.params, step), memory, None)
+
+
+class FedAdam(ServerOptimised):
+    r"""Adam on the server, with the bias correction of Kingma and Ba (ICLR 2015).
+
+    `b1`, `b2` are the decay rates of the moments, `eps` the adaptivity $\tau$.
+    """
+
+    global_rate: float = 0.01
+    b1: float = 0.9
+    b2: float = 0.99
+    eps: float = 1e-3
+
+    def __check_init__(self) -> None:
+        for name in ("b1", "b2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(name, getattr(self, name), "must be at least 0 and below 1")
+        check_positive("eps", self.eps)
+
+    def optimiser(self) -> optax.GradientTransformation:
+        return optax.adam(self.global_rate, b1=self.b1, b2=self.b2, eps=self.eps)
+
+
+class FedOpt(ServerOptimised):
+    """Any optimiser of optax that needs no more than a learning rate, by its name there."""
+
+    optimizer: str = eqx.field(static=True, default="sgd")
+
+    def __check_init__(self) -> None:
+        try:
+            usable = isinstance(getattr(optax, self.optimizer)(0.1), optax.GradientTransformation)
+        except (AttributeError, TypeError):
+            usable = False
+        if not usable:
+            raise InputError(
+                "optimizer", self.optimizer, "must be an optimiser of optax: adam, yogi, adagrad, ..."
+            )
+
+    def optimiser(self) -> optax.GradientTransformation:
+        return getattr(optax, self.optimizer)(self.global_rate)

@@ -1,0 +1,25 @@
+"""FedAvg with a proximal term on the clients."""
+
+import jax
+
+from safari.algorithms.client import ClientAlgorithm, Memory
+from safari.errors import check_not_negative
+from safari.models import Params
+
+
+class FedProx(ClientAlgorithm):
+    r"""Li et al.: Federated Optimization in Heterogeneous Networks (MLSys 2020).
+
+    A local step follows $\nabla F_i(x, \xi) + \mu (x - x_r)$: clients stay near the model
+    they were sent. `proximal` is $\mu$; 0 is FedAvg.
+    """
+
+    proximal: float = 0.01
+
+    def __check_init__(self) -> None:
+        check_not_negative("proximal", self.proximal)
+
+    def direction(
+        self, gradient: Params, params: Params, start: Params, server: Memory, own: Memory
+    ) -> Params:
+        return jax.tree.map(lambda g, p, s: g + self.proximal * (p - s), gradient, params, start)

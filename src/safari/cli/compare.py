@@ -1,0 +1,61 @@
+"""`safari compare`: several algorithms under the same seeds, one table, one picture."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from safari.cli.session import FAILED, STOPPED, command, say
+from safari.errors import InputError
+
+
+def compare_command(
+    spec: Annotated[
+        list[str] | None,
+        typer.Argument(help="A TOML file, then key=value overrides.", metavar="SPEC [KEY=VALUE]..."),
+    ] = None,
+    algorithms: Annotated[
+        str, typer.Option("--algorithms", help="Names, separated by commas.")
+    ] = "fedavg,server-only,safari",
+    seeds: Annotated[int, typer.Option("--seeds", help="How many seeds, counted from train.seed.")] = 5,
+    out: Annotated[Path | None, typer.Option("--out", help="The directory to make.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="A directory to go on with.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Train several algorithms under the same seeds and compare what they deliver."""
+    with command():
+        if (resume is None) == (not spec):
+            raise InputError(
+                "compare", " ".join(spec or []) or "(nothing)", "needs a SPEC, or --resume DIRECTORY"
+            )
+        names = [name.strip() for name in algorithms.split(",") if name.strip()]
+        _compare(spec or [], names, seeds, out, resume, quiet)
+
+
+def _compare(
+    spec: list[str], algorithms: list[str], seeds: int, out: Path | None, resume: Path | None, quiet: bool
+) -> None:
+    from rich.console import Console
+
+    from safari.cli.progress import Watch
+    from safari.cli.run import free_folder
+    from safari.experiment import Interrupted, compare, resume_comparison
+    from safari.experiment.spec import apply_overrides, read_toml
+    from safari.report.tables import comparison_table
+
+    path = resume or out or free_folder(Path("runs"), f"compare-{Path(spec[0]).stem}")
+    with Watch(quiet) as watch:
+        try:
+            if resume is not None:
+                found = resume_comparison(path, lambda cell: watch.follow(cell.folder))
+            else:
+                given = apply_overrides(read_toml(Path(spec[0])), spec[1:])
+                found = compare(given, algorithms, seeds, path, lambda cell: watch.follow(cell.folder))
+        except Interrupted:
+            say(f"stopped; go on with: safari compare --resume {path}")
+            raise typer.Exit(STOPPED) from None
+    Console().print(comparison_table(found.table))
+    print(path / "curves.png")
+    if found.diverged:
+        say(f"safari: diverged: {', '.join(found.diverged)}; see their summary.json")
+        raise typer.Exit(FAILED)

@@ -1,0 +1,82 @@
+"""Progress of a run: a live bar on a terminal, plain lines elsewhere, nothing if quiet."""
+
+import sys
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from safari.cli.session import StopRequest, say
+from safari.experiment import Interrupted
+from safari.training import Training
+
+LINE_SECONDS = 5.0
+Watcher = Callable[[Training], None]
+
+
+class Watch:
+    """Shows each training it is given, and raises `Interrupted` once the user asks to stop."""
+
+    def __init__(self, quiet: bool):
+        self.stop = StopRequest()
+        self.quiet = quiet
+        self.live = not quiet and sys.stderr.isatty()
+        self._bar = _bar() if self.live else None
+        self._said = time.monotonic()
+
+    def __enter__(self) -> "Watch":
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def follow(self, title: str) -> Watcher:
+        """A watcher for one training."""
+        task = self._bar.add_task(title, total=None, accuracy="", speed="compiling") if self._bar else None
+
+        def watch(training: Training) -> None:
+            if task is not None and self._bar:
+                self._bar.update(
+                    task, completed=training.done, total=training.run.rounds,
+                    accuracy=_accuracy(training), speed=_speed(training),
+                )  # fmt: skip
+            elif not self.quiet:
+                self._line(title, training)
+            if self.stop.asked and not training.finished:
+                raise Interrupted
+
+        return watch
+
+    def _line(self, title: str, training: Training) -> None:
+        if time.monotonic() - self._said < LINE_SECONDS and not training.finished:
+            return
+        self._said = time.monotonic()
+        say(
+            f"{title}: round {training.done}/{training.run.rounds}, {_speed(training)}, {_accuracy(training)}"
+        )
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.completed:.0f}/{task.total}"),
+        TextColumn("{task.fields[speed]}"),
+        TextColumn("{task.fields[accuracy]}"),
+        TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        expand=True,
+    )
+
+
+def _accuracy(training: Training) -> str:
+    known = training.history["accuracy"].drop_nulls()
+    return f"accuracy {known[-1]:.1%}" if len(known) else ""
+
+
+def _speed(training: Training) -> str:
+    return f"{training.done / max(training.train_seconds, 1e-6):.3g} rounds/s"

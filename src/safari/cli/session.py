@@ -1,0 +1,62 @@
+"""What every command shares: errors in one line, Ctrl-C, compiled programs kept on disk."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import typer
+
+from safari.errors import InputError
+
+BAD_INPUT, FAILED, STOPPED = 2, 1, 130
+
+
+@contextmanager
+def command() -> Iterator[None]:
+    """Turn the errors that users cause into one line and an exit code."""
+    from safari.training import Diverged
+
+    keep_compiled_programs()
+    try:
+        yield
+    except InputError as error:
+        say(f"safari: {error}")
+        raise typer.Exit(BAD_INPUT) from None
+    except Diverged as error:
+        say(f"safari: {error}")
+        raise typer.Exit(FAILED) from None
+
+
+class StopRequest:
+    """The first Ctrl-C asks to stop at the next round; the second stops at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        signal.signal(signal.SIGINT, self._ask)
+        signal.signal(signal.SIGTERM, self._ask)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        say("stopping after this stretch of rounds; press Ctrl-C again to stop now")
+
+
+def say(line: str) -> None:
+    """A line for the user, apart from what a command prints as its result."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def keep_compiled_programs() -> None:
+    """Let JAX keep compiled programs between commands, beside fetched data."""
+    import jax
+
+    from safari.data.sources.download import cache_folder
+
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "compiled"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)

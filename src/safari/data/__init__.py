@@ -1,0 +1,7 @@
+"""Data: sources, partition, federation."""
+
+from safari.data.coverage import Coverage
+from safari.data.dataset import Batch, Dataset
+from safari.data.federation import Federation, Schedule, Shard, federate
+
+__all__ = ["Batch", "Coverage", "Dataset", "Federation", "Schedule", "Shard", "federate"]

@@ -1,0 +1,114 @@
+"""`Dataset`: samples and labels as published, and how a batch of them reaches the model."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from safari.errors import InputError, check
+
+
+class Batch(eqx.Module):
+    """A minibatch: inputs, labels, and weights that add up to one (zero marks padding)."""
+
+    x: Float[Array, "size *shape"]
+    y: Int[Array, " size"]
+    weight: Float[Array, " size"]
+
+
+class Dataset(eqx.Module):
+    """Training and test samples. Integers (pixels) stay uint8 on the device.
+
+    The model sees `x * scale - shift`, computed in the training step. `client`, if given,
+    says who holds a sample; `augment` is whether training should crop and flip by default.
+    """
+
+    x: Array
+    y: Int[Array, " train"]
+    x_test: Array
+    y_test: Int[Array, " test"]
+    scale: Float[Array, "..."]
+    shift: Float[Array, "..."] | None
+    client: Int[Array, " train"] | None
+    name: str = eqx.field(static=True)
+    classes: int = eqx.field(static=True)
+    augment: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        x_test: np.ndarray,
+        y_test: np.ndarray,
+        *,
+        name: str = "own",
+        scale: float | np.ndarray | None = None,
+        shift: np.ndarray | None = None,
+        client: np.ndarray | None = None,
+        augment: bool = False,
+    ):
+        x, y = checked_samples("x", x, "y", y)
+        x_test, y_test = checked_samples("x_test", x_test, "y_test", y_test)
+        check(
+            x.shape[1:] == x_test.shape[1:],
+            "x_test",
+            f"array of shape {x_test.shape}",
+            f"must hold samples of shape {x.shape[1:]}, as x does",
+        )
+        if scale is None:
+            scale = 1 / 255 if x.dtype == np.uint8 else 1.0
+        self.x, self.y = jnp.asarray(x), jnp.asarray(y)
+        self.x_test, self.y_test = jnp.asarray(x_test), jnp.asarray(y_test)
+        self.scale = jnp.asarray(scale, jnp.float32)
+        self.shift = None if shift is None else jnp.asarray(shift, jnp.float32)
+        self.client = None if client is None else jnp.asarray(checked_clients(client, len(x)))
+        self.name, self.augment = name, augment
+        self.classes = int(max(y.max(), y_test.max())) + 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return self.x.shape[1:]
+
+    def normalise(self, x: Array) -> Float[Array, "..."]:
+        x = x.astype(jnp.float32) * self.scale
+        return x if self.shift is None else x - self.shift
+
+
+def checked_samples(x_key: str, x: np.ndarray, y_key: str, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Samples as uint8 or float32 and labels as int32, or an error that says what is wrong."""
+    x, y = np.asarray(x), np.asarray(y)
+    found = f"array of shape {x.shape} and type {x.dtype}"
+    check(x.ndim >= 2 and x.size > 0, x_key, found, "must be samples first, then their features")
+    check(
+        y.shape == (len(x),),
+        y_key,
+        f"array of shape {y.shape}",
+        f"must hold one label for each of the {len(x)} samples",
+    )
+    whole = np.issubdtype(y.dtype, np.integer) or (
+        np.issubdtype(y.dtype, np.floating) and bool(np.all(y == np.floor(y)))
+    )
+    check(whole, y_key, f"array of type {y.dtype}", "must hold whole numbers: 0, 1, 2, ...")
+    check(y.min() >= 0, y_key, int(y.min()), "labels start at 0; none may be negative")
+    if x.dtype != np.uint8:
+        if not np.issubdtype(x.dtype, np.number) or np.issubdtype(x.dtype, np.complexfloating):
+            raise InputError(x_key, found, "must hold numbers")
+        x = x.astype(np.float32)
+        check(bool(np.isfinite(x).all()), x_key, "NaN or infinity", "every feature must be finite")
+    return x, y.astype(np.int32)
+
+
+def checked_clients(client: np.ndarray, samples: int) -> np.ndarray:
+    """The column that says who holds a sample: clients 0..M-1, none of them empty."""
+    client = np.asarray(client)
+    check(
+        client.shape == (samples,) and np.issubdtype(client.dtype, np.integer),
+        "client",
+        f"array of shape {client.shape} and type {client.dtype}",
+        f"must hold one whole number for each of the {samples} samples",
+    )
+    check(client.min() >= 0, "client", int(client.min()), "clients are numbered from 0")
+    empty = np.setdiff1d(np.arange(client.max() + 1), client)
+    check(not len(empty), "client", f"no sample of client {empty[:1]}", "every client needs a sample")
+    return client.astype(np.int32)

@@ -1,0 +1,52 @@
+"""The one error that a user's input raises: which key, its value, what is allowed."""
+
+from typing import Any
+
+import numpy as np
+
+
+class InputError(ValueError):
+    """Something the user wrote cannot be used.
+
+    The message is one line: the key, the value it had and what to write instead.
+    Rooms raise it with their own key (`q`); whoever knows the wider name (`algorithm.q`)
+    re-raises it `under` that prefix.
+    """
+
+    def __init__(self, key: str, value: Any, allowed: str):
+        self.key, self.value, self.allowed = key, value, allowed
+        super().__init__(f"{key} = {_short(value)}: {allowed}")
+
+    def under(self, prefix: str) -> "InputError":
+        return InputError(f"{prefix}.{self.key}", self.value, self.allowed)
+
+
+def _short(value: Any) -> str:
+    text = " ".join((value if isinstance(value, str) else repr(value)).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def check(condition: bool | np.bool_, key: str, value: Any, allowed: str) -> None:
+    """Raise `InputError` unless `condition` holds."""
+    if not condition:
+        raise InputError(key, value, allowed)
+
+
+def check_fraction(key: str, value: float) -> None:
+    check(0.0 <= value <= 1.0, key, value, "must be between 0 and 1")
+
+
+def check_positive(key: str, value: float) -> None:
+    check(0.0 < value < float("inf"), key, value, "must be above 0")
+
+
+def check_not_negative(key: str, value: float) -> None:
+    check(0.0 <= value < float("inf"), key, value, "must be 0 or more")
+
+
+def check_count(key: str, value: int, least: int = 1) -> None:
+    check(value >= least, key, value, f"must be a whole number of at least {least}")
+
+
+def check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:
+    check(value in choices, key, value, "must be one of " + ", ".join(choices))

@@ -1,0 +1,118 @@
+"""Several algorithms under the same seeds, side by side."""
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import tomli_w
+
+from safari.errors import InputError, check, check_count
+from safari.experiment.directory import CURVES, METRICS, SPEC, Directory, refuse_existing
+from safari.experiment.run import Watcher, new_run, read_summary, resume_run
+from safari.experiment.spec import complete, with_algorithm
+from safari.report.curves import draw_comparison
+from safari.training import Diverged
+
+TABLE = "comparison.csv"
+COLUMNS = ("accuracy", "accuracy_last", "accuracy_mean_last10", "accuracy_ceiling", "bytes_up", "bytes_down")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison found: a row an algorithm, means and deviations over the seeds."""
+
+    path: Path
+    table: pl.DataFrame
+    diverged: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a comparison."""
+
+    algorithm: str
+    seed: int
+
+    @property
+    def folder(self) -> str:
+        return f"{self.algorithm}/seed-{self.seed}"
+
+
+def compare(
+    given: dict[str, Any],
+    algorithms: list[str],
+    seeds: int,
+    out: Path,
+    watch: Callable[[Cell], Watcher],
+) -> Comparison:
+    """Train each algorithm under each seed; `given` is a spec that need not be complete."""
+    refuse_existing(out)
+    check_count("--seeds", seeds)
+    check(bool(algorithms), "--algorithms", algorithms, "needs at least one")
+    check(len(algorithms) == len(set(algorithms)), "--algorithms", algorithms, "needs each once")
+    first = complete(given).seed
+    cells = [Cell(name, first + number) for name in algorithms for number in range(seeds)]
+    for name in algorithms:
+        complete(with_algorithm(given, name, first)).prepare()
+    plan = {"spec": given, "compare": {"algorithms": algorithms, "first_seed": first, "seeds": seeds}}
+    with Directory.create(out, tomli_w.dumps(plan)) as directory:
+        return _compare(given, cells, directory, watch)
+
+
+def resume_comparison(path: Path, watch: Callable[[Cell], Watcher]) -> Comparison:
+    """Go on with a comparison; finished runs are left as they are."""
+    with Directory.open(path) as directory:
+        directory.sweep()
+        plan = tomllib.loads((path / SPEC).read_text(encoding="utf-8"))
+        if "compare" not in plan:
+            raise InputError("--resume", str(path), "is a single run; use `safari run --resume`")
+        table = plan["compare"]
+        seeds = range(table["first_seed"], table["first_seed"] + table["seeds"])
+        cells = [Cell(name, seed) for name in table["algorithms"] for seed in seeds]
+        return _compare(plan["spec"], cells, directory, watch)
+
+
+def _compare(
+    given: dict[str, Any],
+    cells: list[Cell],
+    directory: Directory,
+    watch: Callable[[Cell], Watcher],
+) -> Comparison:
+    diverged = []
+    for cell in cells:
+        watcher = watch(cell)
+        path = directory.path / cell.folder
+        try:
+            if path.exists():
+                resume_run(path, watcher, warn=lambda _: None)
+            else:
+                new_run(complete(with_algorithm(given, cell.algorithm, cell.seed)), path, watcher)
+        except Diverged:
+            diverged.append(cell.folder)
+    summaries = {cell: read_summary(directory.path / cell.folder) for cell in cells}
+    histories = {cell: pl.read_parquet(directory.path / cell.folder / METRICS) for cell in cells}
+    table = tabulate(summaries)
+    directory.write(TABLE, table.write_csv().encode())
+    curves: dict[str, list[pl.DataFrame]] = {}
+    for cell, history in histories.items():
+        curves.setdefault(cell.algorithm, []).append(history)
+    ceiling = [summary["accuracy_ceiling"] for summary in summaries.values()]
+    directory.write(CURVES, draw_comparison(curves, sum(ceiling) / len(ceiling)))
+    return Comparison(directory.path, table, tuple(diverged))
+
+
+def tabulate(summaries: dict[Cell, dict[str, Any]]) -> pl.DataFrame:
+    """A row an algorithm: number of runs, then mean and deviation of each column."""
+    rows = pl.DataFrame(
+        [
+            {"algorithm": cell.algorithm, **{name: summary[name] for name in COLUMNS}}
+            for cell, summary in summaries.items()
+        ]
+    )
+    means = [pl.col(name).mean().alias(f"{name}_mean") for name in COLUMNS]
+    deviations = [pl.col(name).std().alias(f"{name}_std") for name in COLUMNS]
+    both = [column for pair in zip(means, deviations, strict=True) for column in pair]
+    return rows.group_by("algorithm", maintain_order=True).agg(pl.len().alias("runs"), *both)

@@ -1,0 +1,148 @@
+"""The run directory: one writer, never half written, resumable at any moment.
+
+    spec.toml           the complete spec, and the versions that wrote it
+    metrics.parquet     the history, a row a round
+    summary.json        the numbers of the run; written last: its presence means finished
+    model.safetensors   the delivered parameters
+    curves.png          accuracy over the rounds
+    checkpoint/         the last saved state; `round-N` is complete or absent
+
+Files are written beside their place and renamed into it.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import IO, Any
+
+from safari.errors import InputError
+
+LOCK, SPEC, METRICS, SUMMARY = "lock", "spec.toml", "metrics.parquet", "summary.json"
+MODEL, CURVES, CHECKPOINT = "model.safetensors", "curves.png", "checkpoint"
+
+
+class Directory:
+    """A directory that this process alone may write to, until `close`."""
+
+    def __init__(self, path: Path, lock: IO[str]):
+        self.path, self._lock = path, lock
+
+    @classmethod
+    def create(cls, path: Path, spec: str) -> "Directory":
+        """A new directory that holds the spec; it appears whole or not at all."""
+        refuse_existing(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        except OSError as error:
+            raise InputError("--out", str(path), f"cannot be written ({error.strerror})") from None
+        try:
+            beside.chmod(0o777 & ~_umask())
+            (beside / SPEC).write_text(spec, encoding="utf-8")
+            lock = _lock(beside)
+            beside.rename(path)
+        except OSError as error:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise InputError("--out", str(path), f"cannot be written ({error.strerror})") from None
+        return cls(path, lock)
+
+    @classmethod
+    def open(cls, path: Path) -> "Directory":
+        """An existing directory, to go on with."""
+        if not (path / SPEC).is_file():
+            raise InputError("--resume", str(path), "is not a run directory (no spec.toml in it)")
+        try:
+            return cls(path, _lock(path))
+        except BlockingIOError:
+            writer = (path / LOCK).read_text().strip() or "unknown"
+            raise InputError("--resume", str(path), f"process {writer} is writing to it") from None
+        except OSError as error:
+            raise InputError("--resume", str(path), f"cannot be written ({error.strerror})") from None
+
+    def close(self) -> None:
+        self._lock.close()
+
+    def __enter__(self) -> "Directory":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file so that it is there whole or as before."""
+        handle, beside = tempfile.mkstemp(prefix=f".{name}.", dir=self.path)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, self.path / name)
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        self.write(name, (json.dumps(content, indent=2) + "\n").encode())
+
+    def finished(self) -> bool:
+        return (self.path / SUMMARY).is_file()
+
+    def save_checkpoint(self, round: int, files: dict[str, bytes]) -> None:
+        """Replace the checkpoint by one that holds `files`."""
+        folder = self.path / CHECKPOINT
+        folder.mkdir(exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=".", dir=folder))
+        for name, content in files.items():
+            with (beside / name).open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        target = folder / f"round-{round:08d}"
+        if target.exists():
+            shutil.rmtree(beside)
+            return
+        beside.rename(target)
+        for other in folder.iterdir():
+            if other != target:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def load_checkpoint(self) -> dict[str, bytes] | None:
+        """The files of the newest complete checkpoint, if there is one."""
+        saved = sorted((self.path / CHECKPOINT).glob("round-*"))
+        return {file.name: file.read_bytes() for file in saved[-1].iterdir()} if saved else None
+
+    def sweep(self) -> None:
+        """Remove what a killed writer left beside its target."""
+        for folder in (self.path, self.path / CHECKPOINT):
+            for left in folder.glob(".*"):
+                if left.is_dir():
+                    shutil.rmtree(left, ignore_errors=True)
+                else:
+                    with contextlib.suppress(OSError):
+                        left.unlink()
+
+
+def refuse_existing(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        hint = f"exists; choose another, or go on with --resume {path}"
+        raise InputError("--out", str(path), hint if (path / SPEC).is_file() else "exists; choose another")
+
+
+def _lock(path: Path) -> IO[str]:
+    file = (path / LOCK).open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    return file
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

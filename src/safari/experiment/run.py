@@ -1,0 +1,84 @@
+"""A single run in a run directory: started, checkpointed, resumed, finished."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from safari.experiment.checkpoint import pack, pack_model, pack_table, unpack
+from safari.experiment.directory import CURVES, METRICS, MODEL, SPEC, SUMMARY, Directory, refuse_existing
+from safari.experiment.spec import Spec, complete, read_toml
+from safari.experiment.versions import versions
+from safari.report.curves import draw_run
+from safari.result import Result
+from safari.training import Diverged, Training
+
+CHECKPOINT_SECONDS = float(os.environ.get("SAFARI_CHECKPOINT_SECONDS", "5"))
+Watcher = Callable[[Training], None]
+"""Called about twice a second; raises `Interrupted` to stop at this point."""
+
+
+class Interrupted(Exception):
+    """The user asked to stop; the directory can be resumed."""
+
+
+def new_run(spec: Spec, out: Path, watch: Watcher) -> Result:
+    """Train what `spec` describes into the new directory `out`.
+
+    Nothing is written unless the whole spec is sound.
+    """
+    refuse_existing(out)
+    training = Training(spec.prepare())
+    with Directory.create(out, spec.to_toml()) as directory:
+        return _train(training, directory, watch)
+
+
+def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Result | None:
+    """Go on with the run in `path`; None if it is finished already."""
+    with Directory.open(path) as directory:
+        if directory.finished():
+            return None
+        directory.sweep()
+        given = read_toml(path / SPEC)
+        changed = [name for name, value in versions().items() if given.get("versions", {}).get(name) != value]
+        if changed:
+            warn(f"changed since this run began, so its last digits may differ: {', '.join(changed)}")
+        training = Training(complete(given).prepare())
+        saved = directory.load_checkpoint()
+        if saved is not None:
+            unpack(saved, training)
+        return _train(training, directory, watch)
+
+
+def read_summary(path: Path) -> dict:
+    return json.loads((path / SUMMARY).read_text(encoding="utf-8"))
+
+
+def _train(training: Training, directory: Directory, watch: Watcher) -> Result:
+    saved = time.monotonic()
+    try:
+        while not training.finished:
+            training.advance()
+            watch(training)
+            if time.monotonic() - saved > CHECKPOINT_SECONDS:
+                directory.save_checkpoint(training.done, pack(training))
+                saved = time.monotonic()
+    except (Interrupted, KeyboardInterrupt):
+        directory.save_checkpoint(training.done, pack(training))
+        raise Interrupted from None
+    if training.diverged_at is None:
+        directory.save_checkpoint(training.done, pack(training))
+    return _finish(training.result(), directory)
+
+
+def _finish(result: Result, directory: Directory) -> Result:
+    """Write what a finished run leaves; the summary last."""
+    directory.write(METRICS, pack_table(result.history))
+    if result.diverged_at is None:
+        directory.write(MODEL, pack_model(result.params))
+    directory.write(CURVES, draw_run(result))
+    directory.write_json(SUMMARY, result.summary())
+    if result.diverged_at is not None:
+        raise Diverged(result)
+    return result

@@ -1,0 +1,59 @@
+"""The convolutional network of the CIFAR-10 experiments."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from safari.errors import check, check_count
+from safari.models.base import Model, Params
+from safari.models.convolution import convolve, halve
+from safari.models.dense import dense, he_normal, init_dense
+
+
+class CNN(Model):
+    """5 x 5 convolutions of 32 and 64 channels, each pooled 2 x 2, then 512 dense units.
+
+    ReLU, He initialisation. `channels`, `kernel` and `hidden` change the sizes.
+    """
+
+    channels: tuple[int, ...] = eqx.field(static=True, default=(32, 64), converter=tuple)
+    kernel: int = eqx.field(static=True, default=5)
+    hidden: int = eqx.field(static=True, default=512)
+    side_by_side: ClassVar[bool] = False
+
+    def __check_init__(self) -> None:
+        check(bool(self.channels), "channels", self.channels, "needs at least one layer")
+        for width in self.channels:
+            check_count("channels", width)
+        check_count("kernel", self.kernel)
+        check_count("hidden", self.hidden)
+
+    def init(self, key: Key[Array, ""], shape: tuple[int, ...], classes: int) -> Params:
+        check(len(shape) == 3, "name", "cnn", f"needs images; these samples have shape {shape}")
+        height, width, inputs = shape
+        params: Params = {}
+        for layer, outputs in enumerate(self.channels):
+            kernel = (self.kernel, self.kernel, inputs, outputs)
+            fan_in = self.kernel * self.kernel * inputs
+            params[f"conv{layer}"] = {
+                "kernel": he_normal(jax.random.fold_in(key, layer), kernel, fan_in),
+                "bias": jnp.zeros(outputs),
+            }
+            height, width, inputs = height // 2, width // 2, outputs
+        check(
+            height > 0 and width > 0, "channels", self.channels, f"too many layers for images of {shape[:2]}"
+        )
+        key = jax.random.fold_in(key, len(self.channels))
+        params["dense0"] = init_dense(jax.random.fold_in(key, 0), height * width * inputs, self.hidden)
+        params["dense1"] = init_dense(jax.random.fold_in(key, 1), self.hidden, classes)
+        return params
+
+    def apply(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
+        for layer in range(len(self.channels)):
+            conv = params[f"conv{layer}"]
+            x = halve(jax.nn.relu(convolve(x, conv["kernel"]) + conv["bias"]))
+        x = jax.nn.relu(dense(params["dense0"], x.reshape(len(x), -1)))
+        return dense(params["dense1"], x)

@@ -1,0 +1,34 @@
+"""Multi-layer perceptron."""
+
+import math
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, Key
+
+from safari.errors import check_count
+from safari.models.base import Model, Params
+from safari.models.dense import dense, init_dense
+
+
+class MLP(Model):
+    """Dense layers with ReLU between them; `hidden` holds the widths of the inner ones."""
+
+    hidden: tuple[int, ...] = eqx.field(static=True, default=(200,), converter=tuple)
+
+    def __check_init__(self) -> None:
+        for width in self.hidden:
+            check_count("hidden", width)
+
+    def init(self, key: Key[Array, ""], shape: tuple[int, ...], classes: int) -> Params:
+        widths = (math.prod(shape), *self.hidden, classes)
+        return {
+            f"dense{layer}": init_dense(jax.random.fold_in(key, layer), *widths[layer : layer + 2])
+            for layer in range(len(widths) - 1)
+        }
+
+    def apply(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
+        x = x.reshape(len(x), -1)
+        for layer in range(len(self.hidden)):
+            x = jax.nn.relu(dense(params[f"dense{layer}"], x))
+        return dense(params[f"dense{len(self.hidden)}"], x)

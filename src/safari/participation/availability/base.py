@@ -1,0 +1,30 @@
+"""The family of availability patterns: who *can* take part in a round."""
+
+from abc import abstractmethod
+from typing import Any, TypeAlias
+
+import equinox as eqx
+from jaxtyping import Array, Bool, Int, Key, PyTree
+
+State: TypeAlias = PyTree[Any]
+
+
+class Availability(eqx.Module):
+    """Which of `clients` clients can be reached in a round.
+
+    A pattern may keep a state (a Markov chain does); `None` is the state of one that does
+    not. `key` belongs to the round alone.
+    """
+
+    def check(self, clients: int) -> None:
+        """Raise `InputError` if the pattern does not fit so many clients."""
+
+    def init(self, key: Key[Array, ""], clients: int) -> State:
+        """The state before the first round."""
+        return None
+
+    @abstractmethod
+    def step(
+        self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
+    ) -> tuple[State, Bool[Array, " clients"]]:
+        """The state after the round, and who can take part in it."""

@@ -1,0 +1,29 @@
+"""Independent coins: each client can be reached with its own probability."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, Key
+
+from safari.errors import check, check_fraction
+from safari.participation.availability.base import Availability, State
+
+
+class Bernoulli(Availability):
+    """Client i can be reached in a round with probability `rate` (one, or one per client)."""
+
+    rate: float | tuple[float, ...] = 0.5
+
+    def __check_init__(self) -> None:
+        for rate in self.rate if isinstance(self.rate, tuple | list) else [self.rate]:
+            check_fraction("rate", rate)
+
+    def check(self, clients: int) -> None:
+        if isinstance(self.rate, tuple | list):
+            check(
+                len(self.rate) == clients, "rate", self.rate, f"needs one rate for each of {clients} clients"
+            )
+
+    def step(
+        self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
+    ) -> tuple[State, Bool[Array, " clients"]]:
+        return state, jax.random.uniform(key, (clients,)) < jnp.asarray(self.rate)

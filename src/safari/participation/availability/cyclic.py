@@ -1,0 +1,31 @@
+"""Cyclic groups: the clients take turns, group after group (time zones, night charging)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, Key
+
+from safari.errors import check, check_count
+from safari.participation.availability.base import Availability, State
+
+
+class Cyclic(Availability):
+    """The clients are dealt into `groups`; each is reachable for `length` rounds in turn."""
+
+    groups: int = eqx.field(static=True, default=2)
+    length: int = eqx.field(static=True, default=1)
+
+    def __check_init__(self) -> None:
+        check_count("groups", self.groups)
+        check_count("length", self.length)
+
+    def check(self, clients: int) -> None:
+        check(self.groups <= clients, "groups", self.groups, f"there are only {clients} clients")
+
+    def init(self, key: Key[Array, ""], clients: int) -> State:
+        return jax.random.permutation(key, jnp.arange(clients) % self.groups)
+
+    def step(
+        self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
+    ) -> tuple[State, Bool[Array, " clients"]]:
+        return state, state == (round // self.length) % self.groups

@@ -1,0 +1,40 @@
+"""Diurnal sine: reachability rises and falls with the time of day of each client."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, Key
+
+from safari.errors import check, check_fraction, check_positive
+from safari.participation.availability.base import Availability, State
+
+
+class Diurnal(Availability):
+    """Client i is reachable with probability `mean + swing * sin(2 pi (r / period + u_i))`.
+
+    The phase u_i is `spread` times a uniform draw: 0 puts all clients in one time zone.
+    """
+
+    mean: float = 0.5
+    swing: float = 0.4
+    period: float = 24.0
+    spread: float = 1.0
+
+    def __check_init__(self) -> None:
+        check_fraction("mean", self.mean)
+        check(
+            0 <= self.swing <= min(self.mean, 1 - self.mean) + 1e-9,
+            "swing",
+            self.swing,
+            "must be 0 or more, and mean - swing and mean + swing must stay between 0 and 1",
+        )
+        check_positive("period", self.period)
+        check_fraction("spread", self.spread)
+
+    def init(self, key: Key[Array, ""], clients: int) -> State:
+        return self.spread * jax.random.uniform(key, (clients,))
+
+    def step(
+        self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
+    ) -> tuple[State, Bool[Array, " clients"]]:
+        rate = self.mean + self.swing * jnp.sin(2 * jnp.pi * (round / self.period + state))
+        return state, jax.random.uniform(key, (clients,)) < rate

@@ -1,0 +1,28 @@
+"""Long-tailed rates: a few clients are nearly always there, most of them rarely."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, Key
+
+from safari.errors import check_not_negative, check_positive
+from safari.participation.availability.base import Availability, State
+
+
+class LongTail(Availability):
+    """Rates (1 + rank)^-`exponent`, but never below `least`; ranks are dealt at random."""
+
+    exponent: float = 1.0
+    least: float = 0.01
+
+    def __check_init__(self) -> None:
+        check_positive("exponent", self.exponent)
+        check_not_negative("least", self.least)
+
+    def init(self, key: Key[Array, ""], clients: int) -> State:
+        rank = jax.random.permutation(key, clients)
+        return jnp.maximum((1.0 + rank) ** -jnp.asarray(self.exponent), self.least)
+
+    def step(
+        self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
+    ) -> tuple[State, Bool[Array, " clients"]]:
+        return state, jax.random.uniform(key, (clients,)) < state

@@ -1,0 +1,33 @@
+"""On/off Markov chain: a client that is away tends to stay away."""
+
+import jax
+from jaxtyping import Array, Bool, Int, Key
+
+from safari.errors import check, check_fraction
+from safari.participation.availability.base import Availability, State
+
+
+class Markov(Availability):
+    """Each client goes off with probability `leave` and comes back with probability `join`.
+
+    The chain starts in its stationary state: reachable with probability
+    join / (join + leave).
+    """
+
+    join: float = 0.1
+    leave: float = 0.1
+
+    def __check_init__(self) -> None:
+        check_fraction("join", self.join)
+        check_fraction("leave", self.leave)
+        check(self.join + self.leave > 0, "join", self.join, "join and leave cannot both be 0")
+
+    def init(self, key: Key[Array, ""], clients: int) -> State:
+        return jax.random.uniform(key, (clients,)) < self.join / (self.join + self.leave)
+
+    def step(
+        self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
+    ) -> tuple[State, Bool[Array, " clients"]]:
+        chance = jax.random.uniform(key, (clients,))
+        now = (state & (chance >= self.leave)) | (~state & (chance < self.join))
+        return now, now

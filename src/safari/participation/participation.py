@@ -1,0 +1,95 @@
+"""`Participation`: who never takes part, who can, who is picked, who drops out."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from safari.errors import check, check_count, check_fraction, check_not_negative
+from safari.participation.availability import Always, Availability
+from safari.participation.availability.base import State
+from safari.participation.cohort import Cohort
+from safari.participation.sampling import drop_out, pick
+from safari.randomness import Streams, host_stream
+
+
+def _frozen(value: int | Sequence[int]) -> int | tuple[int, ...]:
+    return value if isinstance(value, int) else tuple(value)
+
+
+class Participation(eqx.Module):
+    """How clients come to take part in rounds.
+
+    - `excluded`: clients that never take part: a number of them (s), drawn at random, or a
+      list of client numbers.
+    - `per_round`: how many are picked each round (m), uniformly without replacement from
+      those available; everyone available if not given.
+    - `availability`: who can be reached in a round.
+    - `dropout`: probability that a picked client does not report back.
+    - `seed`: draws the excluded clients; the seed of training if not given.
+    """
+
+    excluded: int | tuple[int, ...] = eqx.field(static=True, default=0, converter=_frozen)
+    per_round: int | None = eqx.field(static=True, default=None)
+    availability: Availability = Always()
+    dropout: float = 0.0
+    seed: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        if isinstance(self.excluded, int):
+            check_not_negative("excluded", self.excluded)
+        if self.per_round is not None:
+            check_count("per_round", self.per_round)
+        if self.seed is not None:
+            check_not_negative("seed", self.seed)
+        check_fraction("dropout", self.dropout)
+
+    def resolve(self, clients: int, seed: int) -> "Roster":
+        """Fix who is excluded among `clients` clients; check that everything fits."""
+        excluded = self._excluded_clients(clients, seed)
+        self.availability.check(clients)
+        left = clients - len(excluded)
+        check(left > 0, "excluded", self.excluded, f"leaves none of the {clients} clients")
+        slots = left if self.per_round is None else self.per_round
+        check(slots <= left, "per_round", self.per_round, f"only {left} of {clients} clients ever take part")
+        mask = np.zeros(clients, bool)
+        mask[excluded] = True
+        return Roster(self.availability, jnp.asarray(mask), self.dropout, slots)
+
+    def _excluded_clients(self, clients: int, seed: int) -> np.ndarray:
+        if isinstance(self.excluded, int):
+            check(self.excluded < clients, "excluded", self.excluded, f"leaves none of the {clients} clients")
+            rng = host_stream(seed if self.seed is None else self.seed, "exclusion")
+            return np.sort(rng.permutation(clients)[: self.excluded])
+        for client in self.excluded:
+            check(0 <= client < clients, "excluded", client, f"clients are 0 to {clients - 1}")
+        return np.unique(np.array(self.excluded, int))
+
+
+class Roster(eqx.Module):
+    """A `Participation` over a known number of clients, with its excluded set drawn."""
+
+    availability: Availability
+    excluded: Bool[Array, " clients"]
+    dropout: Array | float
+    slots: int = eqx.field(static=True)
+
+    @property
+    def clients(self) -> int:
+        return self.excluded.shape[-1]
+
+    def init(self, streams: Streams) -> State:
+        return self.availability.init(streams.availability, self.clients)
+
+    def draw(
+        self, state: State, streams: Streams, round: Int[Array, ""]
+    ) -> tuple[State, Bool[Array, " clients"], Cohort]:
+        """The state after the round, who could take part in it, and who was picked."""
+        key = jax.random.fold_in(streams.availability, round)
+        state, reachable = self.availability.step(state, key, round, self.clients)
+        available = reachable & ~self.excluded
+        cohort = pick(jax.random.fold_in(streams.sampling, round), available, self.slots)
+        return state, available, drop_out(jax.random.fold_in(streams.dropout, round), cohort, self.dropout)

@@ -1,0 +1,1 @@
+"""Reports: curves as pictures, tables for the terminal."""

@@ -1,0 +1,101 @@
+"""`Training`: a run in progress, advanced a stretch of rounds at a time."""
+
+import time
+from typing import Any
+
+import jax
+import numpy as np
+import polars as pl
+
+from safari.engine import MOST_ROUNDS, Carry, Run, program_for, start
+from safari.result import HISTORY_SCHEMA, Result, Traffic, history_of
+
+STRETCH_SECONDS = 0.5
+DIVERGED_LOSS = 1000.0
+"""In units of the loss of guessing, log(classes): beyond it a run counts as diverged."""
+
+
+class Diverged(RuntimeError):
+    """Training left the finite numbers; `result` holds the history up to that round."""
+
+    def __init__(self, result: Result):
+        self.result = result
+        loss = result.history["loss"][-1]
+        found = "parameters that are not finite" if loss is None else f"a test loss of {loss:.3g}"
+        super().__init__(
+            f"training diverged in round {result.diverged_at} with {found}; "
+            "lower the rates (local_rate, global_rate, server rate)"
+        )
+
+
+class Training:
+    """A run, its carry and its history so far. Where it is cut does not change its numbers."""
+
+    def __init__(self, run: Run):
+        self.run, self.carry = run, start(run)
+        self.history = pl.DataFrame(schema=HISTORY_SCHEMA)
+        self.diverged_at: int | None = None
+        self.compile_seconds = self.train_seconds = 0.0
+        dataset = run.task.federation.dataset
+        self._test_counts = np.bincount(np.asarray(dataset.y_test), minlength=dataset.classes)
+        self._round_seconds: float | None = None
+
+    @property
+    def done(self) -> int:
+        """How many rounds are behind."""
+        return len(self.history)
+
+    @property
+    def finished(self) -> bool:
+        return self.done >= self.run.rounds or self.diverged_at is not None
+
+    def restore(self, carry: Carry, history: pl.DataFrame, seconds: tuple[float, float]) -> None:
+        """Go on from what an earlier `Training` of the same run had reached."""
+        self.carry, self.history = carry, history
+        self.compile_seconds, self.train_seconds = seconds
+
+    def advance(self, most: int = MOST_ROUNDS) -> None:
+        """Train for about half a second: one round at least, `most` at the most."""
+        program, compile_seconds = program_for(self.run, self.carry)
+        self.compile_seconds += compile_seconds
+        first, count = self.done, self._next_stretch(most)
+        began = time.perf_counter()
+        self.carry, record = program(self.run, self.carry, first, count)
+        took = time.perf_counter() - began
+        self.train_seconds += took
+        self._round_seconds = took / count
+        rows = history_of(record, first, count, self._test_counts, self.traffic)
+        broken = self._first_divergence(np.asarray(record.finite)[:count], rows["loss"])
+        if broken is not None:
+            rows, self.diverged_at = rows.head(broken + 1), first + broken + 1
+        self.history = pl.concat([self.history, rows])
+
+    def _next_stretch(self, most: int) -> int:
+        wanted = 1 if self._round_seconds is None else int(STRETCH_SECONDS / max(self._round_seconds, 1e-6))
+        return max(1, min(wanted, most, MOST_ROUNDS, self.run.rounds - self.done))
+
+    def _first_divergence(self, finite: np.ndarray, losses: pl.Series) -> int | None:
+        limit = DIVERGED_LOSS * np.log(max(self.run.task.federation.dataset.classes, 2))
+        loss = np.array([0.0 if value is None else value for value in losses])
+        broken = np.flatnonzero(~finite | ~(loss <= limit))
+        return int(broken[0]) if len(broken) else None
+
+    @property
+    def traffic(self) -> Traffic:
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(self.carry.state.params))
+        algorithm = self.run.algorithm
+        return Traffic(down=size * algorithm.models_down, up=size * algorithm.models_up)
+
+    def result(self) -> Result:
+        excluded = np.flatnonzero(np.asarray(self.run.roster.excluded))
+        state: Any = self.carry.state
+        return Result(
+            params=self.run.algorithm.deliver(state),
+            params_last=state.params,
+            history=self.history,
+            coverage=self.run.task.federation.coverage(excluded),
+            excluded=tuple(int(client) for client in excluded),
+            compile_seconds=self.compile_seconds,
+            train_seconds=self.train_seconds,
+            diverged_at=self.diverged_at,
+        )

@@ -1,0 +1,110 @@
+"""SAFARI is a combinator: its ends are its parts, and it delivers what the server left."""
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+
+import safari
+
+PARTICIPATION = safari.Participation(excluded=4, per_round=3)
+CLIENTS = safari.FedAvg(batch_size=30)
+SERVER = safari.ServerSGD(batch_size=10, steps=4)
+MODELS = {"logistic": safari.Logistic(), "cnn": safari.CNN()}
+
+
+def train(federation, algorithm, model, rounds=4):
+    return safari.train(
+        federation, algorithm, model=model, participation=PARTICIPATION, rounds=rounds, seed=3
+    )
+
+
+def assert_same_bits(left, right):
+    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_q_one_is_fedavg_bit_for_bit(digits, model):
+    assisted = train(digits, safari.Safari(CLIENTS, SERVER, q=1.0), MODELS[model])
+    alone = train(digits, CLIENTS, MODELS[model])
+    assert_same_bits(assisted.params, alone.params)
+    assert set(assisted.history["kind"]) == {"client"}
+    assert np.abs(np.asarray(jax.tree.leaves(alone.params)[0])).max() > 0
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_q_zero_is_server_sgd_bit_for_bit(digits, model):
+    assisted = train(digits, safari.Safari(CLIENTS, SERVER, q=0.0), MODELS[model])
+    alone = train(digits, SERVER, MODELS[model])
+    assert_same_bits(assisted.params, alone.params)
+    assert set(assisted.history["kind"]) == {"server"}
+
+
+@pytest.mark.parametrize(
+    "clients", [safari.FedProx(batch_size=30), safari.FedAdam(batch_size=30), safari.SCAFFOLD(batch_size=30)]
+)
+def test_q_one_is_any_client_algorithm_bit_for_bit(digits, clients):
+    assisted = train(digits, safari.Safari(clients, SERVER, q=1.0), MODELS["logistic"])
+    assert_same_bits(assisted.params, train(digits, clients, MODELS["logistic"]).params)
+
+
+def test_paired_runs_see_the_same_clients(digits):
+    assisted = train(digits, safari.Safari(CLIENTS, SERVER, q=0.5), MODELS["logistic"], rounds=20).history
+    alone = train(digits, CLIENTS, MODELS["logistic"], rounds=20).history
+    both = assisted.filter(pl.col("kind") == "client").join(alone, on="round", suffix="_alone")
+    assert 0 < len(both) < 20
+    assert both["cohort"].to_list() == both["cohort_alone"].to_list()
+
+
+def test_the_delivered_model_is_what_the_last_server_round_left(digits):
+    algorithm = safari.Safari(CLIENTS, SERVER, q=0.7)
+    kinds = train(digits, algorithm, MODELS["logistic"], rounds=20).history["kind"].to_list()
+    end = 20 - kinds[::-1].index("client")
+    last = end - kinds[:end][::-1].index("server")
+    assert 0 < last < end
+    result, until = (train(digits, algorithm, MODELS["logistic"], rounds=rounds) for rounds in (end, last))
+    assert_same_bits(result.params, until.params_last)
+    assert result.accuracy == result.accuracy_synced == until.accuracy_last
+    first = kinds.index("server")
+    assert result.history["accuracy_synced"][:first].is_null().all()
+    assert result.history["accuracy_synced"][first:].is_not_null().all()
+
+
+def test_a_server_round_costs_no_bytes(digits):
+    history = train(digits, safari.Safari(CLIENTS, SERVER, q=0.5), MODELS["logistic"], rounds=20).history
+    model = 4 * (10 * 64 + 10)
+    for kind, clients, down, up in history.select("kind", "cohort", "bytes_down", "bytes_up").iter_rows():
+        assert (down, up) == ((0, 0) if kind == "server" else (model * len(clients),) * 2)
+
+
+def test_scaffold_sends_its_control_variates_along(digits):
+    plain, scaffold = (
+        train(digits, kind(batch_size=30), MODELS["logistic"]) for kind in (safari.FedAvg, safari.SCAFFOLD)
+    )
+    assert scaffold.summary()["bytes_up"] == 2 * plain.summary()["bytes_up"]
+
+
+def test_match_takes_as_many_steps_as_a_client(digits):
+    clients = safari.FedAvg(batch_size=25, local_epochs=3)
+    matched = safari.Safari(clients, safari.ServerSGD(steps="match")).bind(digits)
+    assert matched.server.steps == 3 * (120 // 25)
+    assert safari.ServerSGD(steps="epoch", batch_size=20).bind(digits).steps == 50 // 20
+    assert safari.ServerSGD(steps="epoch", batch_size=64).bind(digits).steps == 1
+
+
+def test_weights_by_size_follow_the_samples():
+    federation = safari.federate("digits", partition="iid", clients=5, size_skew=1.0)
+    by_size, equal = (
+        safari.train(federation, safari.FedAvg(weights=weights), rounds=1).params["bias"]
+        for weights in ("size", "equal")
+    )
+    assert np.abs(np.asarray(by_size) - np.asarray(equal)).max() > 1e-4
+
+
+def test_an_optimiser_of_optax_can_absorb_the_update(digits):
+    plain = train(digits, safari.FedAvg(batch_size=30), MODELS["logistic"])
+    through_optax = train(
+        digits, safari.FedOpt(batch_size=30, optimizer="sgd", global_rate=1.0), MODELS["logistic"]
+    )
+    np.testing.assert_allclose(plain.params["weight"], through_optax.params["weight"], atol=1e-6)

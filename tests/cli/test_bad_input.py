@@ -1,0 +1,319 @@
+"""Bad input: one line that names the key and what is allowed, exit code 2, nothing written."""
+
+import gzip
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from safari.cli import app
+
+SPEC = """
+[data]
+samples_per_client = 100
+[participation]
+excluded = 4
+per_round = 5
+[train]
+rounds = 3
+"""
+
+OVERRIDES = {
+    "unknown table": ("dta.clients=5", "dta", "unknown key; did you mean data?"),
+    "unknown key": ("algorithm.qq=1", "algorithm.qq", "unknown key; did you mean q?"),
+    "unknown nested key": ("algorithm.clients.rate=1", "algorithm.clients.rate", "unknown key"),
+    "key of another algorithm": ("algorithm.clients.proximal=1", "algorithm.clients.proximal", "unknown key"),
+    "wrong type": ("algorithm.q=high", "algorithm.q", "must be a number"),
+    "number for a text": ("data.source=5", "data.source", "must be a text"),
+    "fraction for a count": ("train.rounds=1.5", "train.rounds", "must be a whole number"),
+    "truth for a count": ("train.rounds=true", "train.rounds", "must be a whole number"),
+    "text for a table": ("algorithm=safari", "algorithm", "must be a table"),
+    "override without value": ("algorithm.q", "override", "must be key=value"),
+    "override through a value": ("train.seed=1", "train.seed", None),
+    "q above 1": ("algorithm.q=1.5", "algorithm.q", "must be between 0 and 1"),
+    "q is nan": ("algorithm.q=nan", "algorithm.q", "must be between 0 and 1"),
+    "q below 0": ("algorithm.q=-0.1", "algorithm.q", "must be between 0 and 1"),
+    "m > M - s": (
+        "participation.per_round=7",
+        "participation.per_round",
+        "only 6 of 10 clients ever take part",
+    ),
+    "m = 0": ("participation.per_round=0", "participation.per_round", "at least 1"),
+    "s = M": ("participation.excluded=10", "participation.excluded", "leaves none of the 10 clients"),
+    "s > M": ("participation.excluded=12", "participation.excluded", "leaves none of the 10 clients"),
+    "s < 0": ("participation.excluded=-1", "participation.excluded", "must be 0 or more"),
+    "unknown excluded client": (
+        "participation.excluded=[10]",
+        "participation.excluded",
+        "clients are 0 to 9",
+    ),
+    "dropout above 1": ("participation.dropout=2", "participation.dropout", "must be between 0 and 1"),
+    "p > classes": ("data.classes_per_client=11", "data.classes_per_client", "the data has only 10 classes"),
+    "p = 0": ("data.classes_per_client=0", "data.classes_per_client", "at least 1"),
+    "no clients": ("data.clients=0", "data.clients", "at least 1"),
+    "more clients than samples": ("data.clients=5000", "data.clients", "there are only"),
+    "clients too large": ("data.samples_per_client=5000", "data.samples_per_client", "at the most"),
+    "n_T = 0 with safari": ("data.server_samples=0", "data.server_samples", "give it at least 1 sample"),
+    "n_T larger than the data": ("data.server_samples=99999", "data.server_samples", "has only 1442 samples"),
+    "n_T takes everything": ("data.server_samples=1442", "data.server_samples", "leaves no sample"),
+    "unknown source": ("data.source=mnits", "data.source", "must be one of digits, mnist"),
+    "unknown partition": ("data.partition=random", "data.partition", "'classes' or 'dirichlet'"),
+    "no client column": ("data.partition=client", "data.partition", "has no client column"),
+    "alpha = 0": ("data.partition=dirichlet data.alpha=0", "data.alpha", "must be above 0"),
+    "missing class unknown": (
+        "data.server_missing_classes=[12]",
+        "data.server_missing_classes",
+        "from 0 to 9",
+    ),
+    "missing folder": ("data.source=mnist data.folder=nowhere", "data.folder", "no such folder"),
+    "missing file": ("data.source=nowhere.npz", "data.source", "no such file"),
+    "unknown model": ("model.name=resnet", "model.name", "must be one of logistic, mlp, cnn"),
+    "own model missing": ("model.name=nowhere:Net", "model.name", "cannot be imported"),
+    "own model is no model": ("model.name=json:JSONDecoder", "model.name", "not a subclass of safari.Model"),
+    "no hidden units": ("model.name=mlp model.hidden=[0]", "model.hidden", "at least 1"),
+    "unknown algorithm": ("algorithm.name=fedavgg", "algorithm.name", "must be one of safari, server-only"),
+    "unknown client algorithm": (
+        "algorithm.clients.name=sgd",
+        "algorithm.clients.name",
+        "must be one of fedavg",
+    ),
+    "rate = 0": ("algorithm.clients.local_rate=0", "algorithm.clients.local_rate", "must be above 0"),
+    "rate is infinite": ("algorithm.server.rate=inf", "algorithm.server.rate", "must be above 0"),
+    "no batch": ("algorithm.clients.batch_size=0", "algorithm.clients.batch_size", "at least 1"),
+    "unknown weights": ("algorithm.clients.weights=loss", "algorithm.clients.weights", "'equal' or 'size'"),
+    "unknown steps": ("algorithm.server.steps=all", "algorithm.server.steps", "'epoch' or 'match'"),
+    "unknown optimiser": (
+        "algorithm.clients.name=fedopt algorithm.clients.optimizer=adamm",
+        "algorithm.clients.optimizer",
+        "must be an optimiser of optax",
+    ),
+    "no rounds": ("train.rounds=0", "train.rounds", "at least 1"),
+    "negative seed": ("train.seed=-1", "train.seed", "must be 0 or more"),
+    "unknown availability": (
+        "participation.availability.name=sometimes",
+        "participation.availability.name",
+        "must be one of always, bernoulli",
+    ),
+    "too few rates": (
+        "participation.availability.name=bernoulli participation.availability.rate=[0.5]",
+        "rate",
+        "needs one rate for each of 10 clients",
+    ),
+    "trace without a file": (
+        "participation.availability.name=trace",
+        "participation.availability.file",
+        "must be a text",
+    ),
+}
+OVERRIDES["override through a value"] = (
+    "algorithm.q.high=1",
+    "algorithm.q.high",
+    "leads through a key that is not a table",
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.toml").write_text(SPEC + "[algorithm]\nq = 0.5\n")
+    return tmp_path
+
+
+def assert_refused(arguments: list[str], key: str, allowed: str) -> None:
+    before = sorted(Path().rglob("*"))
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"safari: {key} = ") or f".{key} = " in line, line
+    assert allowed in line
+    assert sorted(Path().rglob("*")) == before
+
+
+@pytest.mark.parametrize("case", OVERRIDES)
+def test_bad_values_are_refused(folder, case):
+    overrides, key, allowed = OVERRIDES[case]
+    assert_refused(["run", "spec.toml", *overrides.split(" "), "--out", "run"], key, allowed)
+
+
+def npz(**arrays):
+    return lambda path: np.savez(path, **arrays)
+
+
+X, Y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3
+NAN = np.where(np.arange(180).reshape(60, 3) == 7, np.nan, X)
+OWN_FILES = {
+    "no labels": (npz(x=X), "data.source", "lacks y"),
+    "unknown array": (npz(x=X, y=Y, z=Y), "data.source", "known are x, y"),
+    "NaN pixels": (npz(x=NAN, y=Y), "data.x", "must be finite"),
+    "negative labels": (npz(x=X, y=Y - 1), "data.y", "none may be negative"),
+    "labels that are no numbers": (npz(x=X, y=Y.astype(str)), "data.y", "must hold whole numbers"),
+    "fewer labels than samples": (npz(x=X, y=Y[:50]), "data.y", "one label for each of the 60 samples"),
+    "samples without features": (npz(x=X[:, 0], y=Y), "data.x", "samples first, then their features"),
+    "empty client": (
+        npz(x=X, y=Y, client=np.where(Y == 1, 2, Y)),
+        "data.client",
+        "every client needs a sample",
+    ),
+    "client column too short": (npz(x=X, y=Y, client=Y[:9]), "data.client", "one whole number for each"),
+    "test labels missing": (npz(x=X, y=Y, x_test=X), "data.source", "needs x_test and y_test"),
+    "test samples of another shape": (
+        npz(x=X, y=Y, x_test=X[:, :2], y_test=Y),
+        "data.x_test",
+        "must hold samples",
+    ),
+    "not a zip file": (lambda path: path.write_bytes(b"nothing"), "data.source", "cannot be read as .npz"),
+}
+
+
+@pytest.mark.parametrize("case", OWN_FILES)
+def test_bad_files_of_ones_own_are_refused(folder, case):
+    write, key, allowed = OWN_FILES[case]
+    write(folder / "own.npz")
+    assert_refused(["run", "spec.toml", "data.source=own.npz", "--out", "run"], key, allowed)
+
+
+def test_too_many_samples_for_the_server_can_empty_a_client(folder):
+    np.savez(folder / "own.npz", x=X, y=Y, client=np.where(np.arange(60) == 0, 1, 0))
+    arguments = [
+        "run",
+        "spec.toml",
+        "data.source=own.npz",
+        "data.partition=client",
+        "participation.excluded=0",
+    ]
+    for seed in range(20):
+        if (
+            "would hold no sample"
+            in CliRunner()
+            .invoke(
+                app,
+                [
+                    *arguments,
+                    "data.server_samples=40",
+                    f"data.seed={seed}",
+                    "participation.per_round=1",
+                    "--out",
+                    f"run{seed}",
+                ],
+            )
+            .stderr
+        ):
+            return
+    pytest.fail("no draw took the only sample of client 1")
+
+
+def write_idx(path, content):
+    path.write_bytes(gzip.compress(content))
+
+
+def broken_mnist(folder, images):
+    for stem in ("train", "t10k"):
+        write_idx(folder / f"{stem}-labels-idx1-ubyte.gz", struct.pack(">4BI", 0, 0, 8, 1, 4) + bytes(4))
+        (folder / f"{stem}-images-idx3-ubyte.gz").write_bytes(images)
+
+
+IMAGES = gzip.compress(struct.pack(">4BIII", 0, 0, 8, 3, 4, 2, 2) + bytes(16))
+PUBLISHED = {
+    "truncated .gz": (IMAGES[:-12], "cannot be read"),
+    "not gzip": (b"plain text", "cannot be read"),
+    "too few pixels": (gzip.compress(struct.pack(">4BIII", 0, 0, 8, 3, 4, 2, 2) + bytes(9)), "is damaged"),
+    "another format": (gzip.compress(b"text that was zipped"), "is not an IDX file"),
+}
+
+
+@pytest.mark.parametrize("case", PUBLISHED)
+def test_broken_published_files_are_refused(folder, case):
+    images, allowed = PUBLISHED[case]
+    broken_mnist(folder, images)
+    assert_refused(
+        ["run", "spec.toml", "data.source=mnist", "data.folder=.", "--out", "run"], "data.folder", allowed
+    )
+
+
+def test_a_folder_without_the_files_is_refused(folder):
+    arguments = ["run", "spec.toml", "data.source=cifar10", "data.folder=.", "--out", "run"]
+    assert_refused(arguments, "data.folder", "holds no cifar10")
+
+
+def test_a_set_that_is_not_here_says_how_to_get_it(folder, monkeypatch):
+    monkeypatch.delenv("SAFARI_DATA", raising=False)
+    monkeypatch.setenv("SAFARI_CACHE", str(folder / "empty"))
+    arguments = ["run", "spec.toml", "data.source=mnist", "--out", "run"]
+    assert_refused(arguments, "data.source", "run `safari data fetch mnist`")
+
+
+TRACES = {
+    "unknown client": ("round,client\n1,0\n2,11\n", "round 2 names client 11; clients are 0 to 9"),
+    "no header": ("1,0\n2,1\n", "the first line must be round,client"),
+    "not numbers": ("round,client\n1,first\n", "line 2 is not two whole numbers"),
+    "round 0": ("round,client\n0,1\n", "rounds count from 1"),
+    "empty": ("round,client\n", "names no client"),
+}
+
+
+@pytest.mark.parametrize("case", TRACES)
+def test_bad_traces_are_refused(folder, case):
+    content, allowed = TRACES[case]
+    (folder / "trace.csv").write_text(content)
+    name = "participation.availability"
+    arguments = ["run", "spec.toml", f"{name}.name=trace", f"{name}.file=trace.csv", "--out", "run"]
+    assert_refused(arguments, "file", allowed)
+
+
+def test_a_missing_spec_is_refused(folder):
+    assert_refused(["run", "nowhere.toml", "--out", "run"], "spec", "no such file")
+
+
+def test_a_broken_spec_is_refused(folder):
+    (folder / "spec.toml").write_text("[data\n")
+    assert_refused(["run", "spec.toml", "--out", "run"], "spec", "is not a TOML file")
+
+
+def test_an_existing_directory_is_refused(folder):
+    (folder / "run").mkdir()
+    assert_refused(["run", "spec.toml", "--out", "run"], "--out", "exists; choose another")
+
+
+def test_a_directory_that_cannot_be_written_is_refused(folder):
+    (folder / "file").write_text("")
+    assert_refused(["run", "spec.toml", "--out", "file/run"], "--out", "cannot be written")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_without_permission_is_refused(folder):
+    (folder / "closed").mkdir(mode=0o555)
+    assert_refused(["run", "spec.toml", "--out", "closed/run"], "--out", "cannot be written")
+
+
+def test_resuming_what_is_no_run_is_refused(folder):
+    assert_refused(["run", "--resume", "nowhere"], "--resume", "is not a run directory")
+
+
+def test_neither_spec_nor_resume_is_refused(folder):
+    assert_refused(["run"], "run", "needs a SPEC, or --resume DIRECTORY")
+
+
+def test_both_out_and_resume_are_refused(folder):
+    assert_refused(["run", "--resume", "a", "--out", "b"], "--out", "cannot go with --resume")
+
+
+COMPARE = {
+    "unknown algorithm": (["--algorithms", "fedavg,magic"], "--algorithms", "must be one of safari"),
+    "no algorithm": (["--algorithms", ","], "--algorithms", "at least one"),
+    "the same twice": (["--algorithms", "fedavg,fedavg"], "--algorithms", "each once"),
+    "no seeds": (["--seeds", "0"], "--seeds", "at least 1"),
+}
+
+
+@pytest.mark.parametrize("case", COMPARE)
+def test_bad_comparisons_are_refused(folder, case):
+    options, key, allowed = COMPARE[case]
+    assert_refused(["compare", "spec.toml", *options, "--out", "run"], key, allowed)
+
+
+def test_fetching_an_unknown_set_is_refused(folder):
+    assert_refused(["data", "fetch", "imagenet"], "name", "must be one of digits, mnist")

@@ -1,0 +1,104 @@
+"""Federations: the server's set, coverage, batches."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import safari
+from safari.data.augment import crop_and_flip
+
+
+def test_the_seed_of_the_partition_is_its_own():
+    one, two, other = (safari.federate("digits", seed=seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one.samples, two.samples)
+    assert not np.array_equal(one.held_by(0), other.held_by(0))
+
+
+def test_server_samples_are_taken_from_the_clients_by_default():
+    apart = safari.federate("digits", server_samples=300)
+    shared = safari.federate("digits", server_samples=300, server_disjoint=False)
+    clients = lambda f: np.concatenate([f.held_by(i) for i in range(10)])  # noqa: E731
+    assert not np.isin(clients(apart), apart.held_by(None)).any()
+    assert np.isin(clients(shared), shared.held_by(None)).any()
+
+
+def test_a_smaller_server_set_is_part_of_a_larger_one():
+    small, large = (safari.federate("digits", server_samples=n).held_by(None) for n in (30, 200))
+    assert np.isin(small, large).all()
+
+
+def test_the_server_set_follows_the_population():
+    federation = safari.federate("digits", server_samples=1000, server_disjoint=False)
+    y = np.asarray(federation.dataset.y)
+    share = np.bincount(y[federation.held_by(None)]) / 1000
+    assert np.abs(share - np.bincount(y) / len(y)).max() < 0.03
+
+
+def test_the_server_set_can_miss_classes_and_be_skewed():
+    def labels(**keys):
+        federation = safari.federate("digits", **keys)
+        return np.asarray(federation.dataset.y)[federation.held_by(None)]
+
+    assert set(labels(server_missing_classes=(0, 1, 2))) == set(range(3, 10))
+    skewed = np.bincount(labels(server_alpha=2.0, server_samples=100), minlength=10)
+    assert skewed.sum() == 100
+    assert skewed.max() > 30
+
+
+def test_coverage_and_ceiling_are_what_the_excluded_clients_leave():
+    federation = safari.federate("digits", classes_per_client=1)
+    y, y_test = (np.asarray(part) for part in (federation.dataset.y, federation.dataset.y_test))
+    gone = {int(y[federation.held_by(i)][0]) for i in (0, 3)}
+    coverage = federation.coverage([0, 3])
+    assert set(coverage.covered_classes) == set(range(10)) - gone
+    assert coverage.accuracy_ceiling == pytest.approx(1 - np.isin(y_test, list(gone)).mean())
+    assert coverage.covered_mass == pytest.approx(1 - np.isin(y, list(gone)).mean())
+    assert federation.coverage().accuracy_ceiling == 1
+
+
+def test_a_pass_shows_every_sample_once_and_drops_the_incomplete_batch(digits):
+    schedule = digits.schedule(digits.client(jnp.int32(4)), jax.random.key(0), steps=10, size=23)
+    for number in range(2):
+        one_pass = np.asarray(schedule.samples)[5 * number : 5 * number + 5].ravel()
+        assert len(np.unique(one_pass)) == 115
+        assert np.isin(one_pass, digits.held_by(4)).all()
+    first, second = np.asarray(schedule.samples).reshape(2, -1)
+    assert not np.array_equal(first, second)
+    np.testing.assert_allclose(schedule.weight, 1 / 23)
+
+
+def test_a_shard_smaller_than_a_batch_is_used_whole(digits):
+    schedule = digits.schedule(digits.server, jax.random.key(1), steps=3, size=64)
+    used = np.asarray(schedule.samples)[np.asarray(schedule.weight) > 0].reshape(3, 50)
+    for batch in used:
+        assert sorted(batch) == sorted(digits.held_by(None))
+    np.testing.assert_allclose(np.asarray(schedule.weight).sum(axis=1), 1, rtol=1e-6)
+
+
+def test_pixels_stay_bytes_until_the_batch(digits):
+    assert digits.dataset.x.dtype == jnp.uint8
+    batch = digits.batch(jnp.arange(5), jnp.full(5, 0.2), jax.random.key(0))
+    assert batch.x.dtype == jnp.float32
+    np.testing.assert_allclose(batch.x, np.asarray(digits.dataset.x[:5]) / 16, rtol=1e-6)
+
+
+def test_crop_and_flip_moves_and_mirrors():
+    image = jnp.zeros((1, 16, 40, 1), jnp.uint8).at[0, 8, 10].set(255)
+    batch = jnp.repeat(image, 2000, axis=0)
+    _, row, column, _ = np.nonzero(np.asarray(crop_and_flip(batch, jax.random.key(0))))
+    assert set(row) == set(range(4, 13))
+    assert set(column) == set(range(6, 15)) | set(range(25, 34))
+    assert 0.45 < (column > 20).mean() < 0.55
+
+
+def test_augmentation_is_for_training_batches_alone():
+    x = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3), dtype=np.uint8)
+    dataset = safari.Dataset(x, np.arange(40) % 2, x, np.arange(40) % 2)
+    plain, augmented = (
+        safari.federate(dataset, partition="iid", clients=2, server_samples=4, augment=flag)
+        for flag in (False, True)
+    )
+    rows, weight, key = jnp.arange(8), jnp.full(8, 1 / 8), jax.random.key(0)
+    assert not np.array_equal(plain.batch(rows, weight, key).x, augmented.batch(rows, weight, key).x)
+    np.testing.assert_array_equal(plain.dataset.x_test, augmented.dataset.x_test)

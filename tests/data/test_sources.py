@@ -1,0 +1,140 @@
+"""Sources: published layouts, the user's own file, and what is said when they are broken."""
+
+import gzip
+import pickle
+import struct
+
+import numpy as np
+import pytest
+
+import safari
+from safari.data.sources import CATALOG, load
+from safari.data.sources.download import Download, fetch
+
+
+def idx_bytes(array):
+    head = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+    return head + array.astype(np.uint8).tobytes()
+
+
+@pytest.fixture
+def small_mnist(tmp_path):
+    """Forty training and ten test images in the published layout."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    for stem, count in (("train", 40), ("t10k", 10)):
+        images, labels = rng.integers(0, 256, (count, 28, 28)), np.arange(count) % 10
+        (folder / f"{stem}-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx_bytes(images)))
+        (folder / f"{stem}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx_bytes(labels)))
+    return tmp_path
+
+
+def test_idx_files_are_read_from_the_named_folder(small_mnist):
+    dataset = load("mnist", str(small_mnist))
+    assert dataset.x.shape == (40, 28, 28, 1)
+    assert dataset.classes == 10
+    np.testing.assert_array_equal(dataset.y_test, np.arange(10))
+
+
+def test_the_environment_names_the_folder_too(small_mnist, monkeypatch):
+    monkeypatch.setenv("SAFARI_DATA", str(small_mnist))
+    assert CATALOG["mnist"].find(None) == small_mnist / "mnist"
+    assert len(load("mnist").y) == 40
+
+
+def cifar_records(count, rng):
+    return rng.integers(0, 10, count).astype(np.uint8), rng.integers(0, 256, (count, 3072)).astype(np.uint8)
+
+
+def test_both_layouts_of_cifar_give_the_same_images(tmp_path):
+    rng = np.random.default_rng(0)
+    binary, python = tmp_path / "a" / "cifar-10-batches-bin", tmp_path / "b" / "cifar-10-batches-py"
+    binary.mkdir(parents=True)
+    python.mkdir(parents=True)
+    for name in [*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]:
+        labels, pixels = cifar_records(20, rng)
+        (binary / f"{name}.bin").write_bytes(np.concatenate([labels[:, None], pixels], axis=1).tobytes())
+        (python / name).write_bytes(pickle.dumps({b"data": pixels, b"labels": labels.tolist()}, protocol=2))
+    one, two = load("cifar10", str(tmp_path / "a")), load("cifar10", str(tmp_path / "b"))
+    np.testing.assert_array_equal(one.x, two.x)
+    np.testing.assert_array_equal(one.y_test, two.y_test)
+    assert one.x.shape == (100, 32, 32, 3)
+    assert one.augment
+    red = np.asarray(one.x)[0, :, :, 0].ravel()
+    np.testing.assert_array_equal(
+        red, np.frombuffer((binary / "data_batch_1.bin").read_bytes(), np.uint8)[1:1025]
+    )
+
+
+def test_a_pickle_that_wants_to_run_code_is_refused(tmp_path):
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    for name in [*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]:
+        (folder / name).write_bytes(b"cos\nsystem\n(S'echo harm'\ntR.")
+    with pytest.raises(safari.InputError, match=r"it wants os\.system"):
+        load("cifar10", str(tmp_path))
+
+
+def test_own_file_with_all_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 4)), np.arange(50) % 2
+    np.savez(tmp_path / "own.npz", x=x, y=y, client=np.arange(50) // 10, x_test=x[:10], y_test=y[:10])
+    federation = safari.federate(str(tmp_path / "own.npz"), partition="client", server_samples=5)
+    assert federation.size == 5
+    assert federation.dataset.x.dtype == np.float32
+    assert len(federation.dataset.y_test) == 10
+
+
+def test_own_file_without_a_test_set_holds_a_fifth_of_each_class_out(tmp_path):
+    y = np.repeat([0, 1], [50, 100])
+    np.savez(tmp_path / "own.npz", x=np.arange(150.0)[:, None], y=y)
+    dataset = load(str(tmp_path / "own.npz"))
+    assert np.bincount(np.asarray(dataset.y_test)).tolist() == [10, 20]
+    assert len(dataset.y) == 120
+
+
+def test_fetching_without_a_network_says_so(tmp_path):
+    download = Download(("http://127.0.0.1:9/nothing",), {"file.gz": "md5:0"})
+    with pytest.raises(safari.InputError, match=r"could not be fetched .* SAFARI_DATA") as caught:
+        fetch("mnist", download, tmp_path / "cache", progress=False)
+    assert "\n" not in str(caught.value)
+
+
+def test_fetched_files_are_checked_against_their_checksum(tmp_path):
+    """A local web server stands for the publisher; a wrong checksum is refused."""
+    import functools
+    import hashlib
+    import http.server
+    import threading
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "file.gz").write_bytes(b"published")
+    handler = functools.partial(Quiet, directory=served)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        mirror = f"http://127.0.0.1:{server.server_port}"
+        md5 = hashlib.md5(b"published").hexdigest()
+        folder = fetch(
+            "set", Download((mirror,), {"file.gz": f"md5:{md5}"}), tmp_path / "good", progress=False
+        )
+        assert (folder / "file.gz").read_bytes() == b"published"
+        with pytest.raises(safari.InputError, match="could not be fetched"):
+            fetch(
+                "set", Download((mirror,), {"file.gz": "md5:" + "0" * 32}), tmp_path / "bad", progress=False
+            )
+        server.shutdown()
+    assert not (tmp_path / "bad" / "file.gz").exists()
+
+
+def test_the_real_data_sets_read(real_data):
+    for name, shape in {"mnist": (28, 28, 1), "fashion-mnist": (28, 28, 1), "cifar10": (32, 32, 3)}.items():
+        dataset = load(name, str(real_data))
+        assert dataset.shape == shape
+        assert len(dataset.y_test) == 10_000
+        assert dataset.classes == 10

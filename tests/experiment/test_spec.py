@@ -1,0 +1,86 @@
+"""Specs: complete, round-trip, and one name for one thing."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import safari
+from safari.experiment import load_spec
+from safari.experiment.spec import complete, with_algorithm
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_an_empty_spec_is_a_whole_experiment():
+    spec = complete({})
+    run = spec.prepare()
+    assert isinstance(run.algorithm, safari.Safari)
+    assert spec.tables["data"]["source"] == "digits"
+
+
+def test_a_spec_written_out_reads_back_the_same():
+    spec = load_spec(EXAMPLES / "digits.toml", ["algorithm.q=0.6", "participation.excluded=[1, 2]"])
+    again = complete(tomllib.loads(spec.to_toml()))
+    assert again == spec
+    assert again.tables["algorithm"]["q"] == 0.6
+    assert again.tables["participation"]["excluded"] == (1, 2)
+
+
+def test_defaults_are_those_of_python():
+    tables = complete({}).tables
+    assert tables["algorithm"]["q"] == safari.Safari().q
+    assert tables["algorithm"]["clients"]["local_rate"] == safari.FedAvg().local_rate
+    assert tables["algorithm"]["server"]["steps"] == safari.ServerSGD().steps
+
+
+def test_one_seed_serves_all_unless_they_have_their_own():
+    tables = complete({"train": {"seed": 5}, "data": {"seed": 9}}).tables
+    assert (tables["data"]["seed"], tables["participation"]["seed"]) == (9, 5)
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedprox", "fedadam", "fedopt", "scaffold"])
+def test_an_algorithm_name_picks_the_clients_part(name):
+    spec = load_spec(EXAMPLES / "digits.toml", [f"algorithm.name={name}"])
+    algorithm = spec.prepare().algorithm
+    assert type(algorithm).__name__.lower() == name
+    assert algorithm.batch_size == 10
+
+
+def test_server_only_matches_the_steps_of_the_clients_it_replaces():
+    overrides = ["algorithm.clients.local_epochs=3", "algorithm.name=server-only"]
+    alone = load_spec(EXAMPLES / "digits.toml", overrides).prepare().algorithm
+    both = load_spec(EXAMPLES / "digits.toml", overrides[:1]).prepare().algorithm
+    assert alone.steps == both.server.steps == 36
+
+
+def test_comparing_leaves_out_keys_that_another_algorithm_lacks():
+    given = {"algorithm": {"clients": {"name": "fedprox", "proximal": 0.5, "batch_size": 8}}}
+    assert complete(with_algorithm(given, "fedprox", 0)).tables["algorithm"]["clients"]["proximal"] == 0.5
+    fedavg = complete(with_algorithm(given, "fedavg", 0)).tables["algorithm"]["clients"]
+    assert fedavg["batch_size"] == 8
+    assert "proximal" not in fedavg
+
+
+def test_a_model_of_the_users_own(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "import jax.numpy as jnp\n"
+        "import safari\n"
+        "class Tiny(safari.Model):\n"
+        "    gain: float = 1.0\n"
+        "    def init(self, key, shape, classes):\n"
+        "        return {'bias': jnp.zeros(classes)}\n"
+        "    def apply(self, params, x):\n"
+        "        return jnp.zeros((len(x), 1)) + self.gain * params['bias']\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    spec = complete({"model": {"name": "mine:Tiny", "gain": 2.0}, "train": {"rounds": 2}})
+    model = spec.model()
+    assert model.gain == 2.0
+    result = safari.train(spec.federation(), model=model, rounds=2)
+    assert result.params["bias"].shape == (10,)
+
+
+def test_every_example_is_sound(real_data):
+    for example in EXAMPLES.glob("*.toml"):
+        load_spec(example).prepare()

@@ -1,0 +1,87 @@
+"""Availability patterns do what their names say."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import safari
+from safari.randomness import Streams
+
+
+def available(pattern, clients=6, rounds=400, seed=0, **keys):
+    """Who could take part, a row a round."""
+    roster = safari.Participation(availability=pattern, **keys).resolve(clients, seed)
+    streams = Streams(seed)
+
+    def step(state, number):
+        state, mask, cohort = roster.draw(state, streams, number)
+        return state, (mask, cohort)
+
+    return jax.tree.map(np.asarray, jax.lax.scan(step, roster.init(streams), jnp.arange(rounds))[1])
+
+
+def test_always_is_always():
+    assert available(safari.Always())[0].all()
+
+
+def test_bernoulli_rates_per_client():
+    rates = (0.0, 0.1, 0.5, 0.9, 1.0, 0.3)
+    mask, _ = available(safari.Bernoulli(rates), rounds=2000)
+    np.testing.assert_allclose(mask.mean(axis=0), rates, atol=0.05)
+
+
+def test_cyclic_groups_take_turns():
+    mask, _ = available(safari.Cyclic(groups=3, length=2), rounds=12)
+    assert (mask.sum(axis=1) == 2).all()
+    np.testing.assert_array_equal(mask[0], mask[1])
+    assert (mask[0] ^ mask[2]).any()
+    np.testing.assert_array_equal(mask[:6], mask[6:])
+    assert mask[:6].any(axis=0).all()
+
+
+def test_diurnal_clients_follow_the_day():
+    mask, _ = available(safari.Diurnal(mean=0.5, swing=0.5, period=20, spread=0.0), clients=200, rounds=20)
+    expected = 0.5 + 0.5 * np.sin(2 * np.pi * np.arange(20) / 20)
+    np.testing.assert_allclose(mask.mean(axis=1), expected, atol=0.12)
+
+
+def test_markov_chains_linger_and_keep_their_share():
+    mask, _ = available(safari.Markov(join=0.05, leave=0.15), clients=100, rounds=2000)
+    assert mask.mean() == pytest.approx(0.25, abs=0.03)
+    left = mask[:-1] & ~mask[1:]
+    assert left.sum() / mask[:-1].sum() == pytest.approx(0.15, abs=0.01)
+
+
+def test_long_tails_have_few_frequent_clients():
+    mask, _ = available(safari.LongTail(exponent=1.5, least=0.02), clients=50, rounds=3000)
+    rates = np.sort(mask.mean(axis=0))[::-1]
+    assert rates[0] == 1
+    np.testing.assert_allclose(rates[1], 2**-1.5, atol=0.04)
+    assert rates[-1] == pytest.approx(0.02, abs=0.015)
+
+
+def test_a_trace_is_followed_and_repeated(tmp_path):
+    file = tmp_path / "trace.csv"
+    file.write_text("round,client\n1,0\n1,2\n3,5\n")
+    mask, _ = available(safari.Trace(str(file)), rounds=6)
+    expected = [{0, 2}, set(), {5}] * 2
+    assert [set(np.flatnonzero(row)) for row in mask] == expected
+
+
+def test_excluded_clients_are_never_there_whatever_the_pattern():
+    for pattern in (safari.Always(), safari.Bernoulli(0.9), safari.Markov(), safari.Diurnal()):
+        mask, cohorts = available(pattern, excluded=(1, 4), per_round=2)
+        assert not mask[:, [1, 4]].any()
+        assert not np.isin(cohorts.clients[cohorts.picked], [1, 4]).any()
+        assert mask.any()
+
+
+def test_the_excluded_set_has_its_own_seed():
+    def excluded(seed, own):
+        roster = safari.Participation(excluded=8, seed=own).resolve(20, seed)
+        return set(np.flatnonzero(np.asarray(roster.excluded)))
+
+    assert excluded(0, 5) == excluded(1, 5) != excluded(0, 6)
+    assert excluded(0, None) != excluded(1, None)
+    assert len(excluded(0, None)) == 8

@@ -1,0 +1,53 @@
+"""Arrows point down only: which room may import which."""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "safari"
+FLOORS = (
+    {"errors", "randomness", "version"},
+    {"data", "participation", "models"},
+    {"algorithms"},
+    {"evaluation"},
+    {"engine"},
+    {"result"},
+    {"training"},
+    {"train"},
+    {"report"},
+    {"experiment"},
+    {"cli"},
+)
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+ROOMS = {path.stem for path in SOURCE.iterdir() if not path.name.startswith("_")}
+
+
+def imports(path: Path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("safari."):
+            yield node.module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            yield from (name.name.split(".")[1] for name in node.names if name.name.startswith("safari."))
+
+
+def test_every_room_has_a_floor():
+    assert set(FLOOR) == ROOMS
+
+
+def test_nothing_imports_anything_above_it():
+    upwards = [
+        f"{path.relative_to(SOURCE)} imports {target}"
+        for path in SOURCE.rglob("*.py")
+        if (room := path.relative_to(SOURCE).parts[0].removesuffix(".py")) in FLOOR
+        for target in imports(path)
+        if target != room and FLOOR[target] >= FLOOR[room]
+    ]
+    assert not upwards
+
+
+def test_no_file_is_a_drawer_for_everything():
+    long = {
+        path.name: count
+        for path in SOURCE.rglob("*.py")
+        if (count := len(path.read_text().splitlines())) > 400
+    }
+    assert not long
