@@ -25,6 +25,9 @@ format: .venv/ready-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+bench: .venv-bench/ready ## safari against a plain PyTorch loop, the same job, interleaved
+	.venv-bench/bin/python benchmarks/bench.py
+
 clean:
 	rm -rf .venv .venv-* runs .pytest_cache .mypy_cache .ruff_cache
 
@@ -35,6 +38,11 @@ clean:
 
 .venv/ready-dev: .venv/ready
 	$(BIN)/python $(PIP) --editable '.[dev]'
+	touch $@
+
+.venv-bench/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python $(PIP) --editable . torch==2.13.0
 	touch $@
 
 $(OLDEST)/ready: pyproject.toml tests/oldest.txt

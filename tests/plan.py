@@ -11,7 +11,7 @@ from safari.models import Params
 def inputs(run: Run) -> np.ndarray:
     """The training inputs in float64, flattened, with the constant feature last."""
     dataset = run.task.federation.dataset
-    x = np.asarray(dataset.normalise(dataset.x), np.float64).reshape(len(dataset.x), -1)
+    x = np.asarray(dataset.normalise(dataset.shaped(dataset.x)), np.float64).reshape(len(dataset.x), -1)
     return np.concatenate([x, np.ones((len(x), 1))], axis=1)
 
 

@@ -32,7 +32,8 @@ def small_mnist(tmp_path):
 
 def test_idx_files_are_read_from_the_named_folder(small_mnist):
     dataset = load("mnist", str(small_mnist))
-    assert dataset.x.shape == (40, 28, 28, 1)
+    assert dataset.shape == (28, 28, 1)
+    assert dataset.x.shape == (40, 784)
     assert dataset.classes == 10
     np.testing.assert_array_equal(dataset.y_test, np.arange(10))
 
@@ -59,9 +60,9 @@ def test_both_layouts_of_cifar_give_the_same_images(tmp_path):
     one, two = load("cifar10", str(tmp_path / "a")), load("cifar10", str(tmp_path / "b"))
     np.testing.assert_array_equal(one.x, two.x)
     np.testing.assert_array_equal(one.y_test, two.y_test)
-    assert one.x.shape == (100, 32, 32, 3)
+    assert one.shape == (32, 32, 3)
     assert one.augment
-    red = np.asarray(one.x)[0, :, :, 0].ravel()
+    red = np.asarray(one.shaped(one.x))[0, :, :, 0].ravel()
     np.testing.assert_array_equal(
         red, np.frombuffer((binary / "data_batch_1.bin").read_bytes(), np.uint8)[1:1025]
     )

@@ -126,7 +126,7 @@ class ClientAlgorithm(Algorithm):
             )
             return jax.tree.map(jnp.subtract, end, state.params), steps
 
-        change, steps = task.over_clients(train, cohort.clients)
+        change, steps = task.over_clients(train, state.params, cohort.clients)
         weight = federation.clients.count[cohort.clients] if self.weights == "size" else 1.0
         weight = jnp.where(cohort.reported, weight, 0.0)
         share = weight / jnp.maximum(weight.sum(), 1e-9)

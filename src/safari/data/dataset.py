@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Shaped
 
 from safari.errors import InputError, check
 
@@ -19,17 +19,19 @@ class Batch(eqx.Module):
 class Dataset(eqx.Module):
     """Training and test samples. Integers (pixels) stay uint8 on the device.
 
-    The model sees `x * scale - shift`, computed in the training step. `client`, if given,
+    Samples lie flat, one in a row, so that gathering a batch is copying rows; `shape` is the
+    shape of one. The model sees `x * scale - shift`, computed in the training step. `client`, if given,
     says who holds a sample; `augment` is whether training should crop and flip by default.
     """
 
-    x: Array
+    x: Shaped[Array, "train features"]
     y: Int[Array, " train"]
-    x_test: Array
+    x_test: Shaped[Array, "test features"]
     y_test: Int[Array, " test"]
     scale: Float[Array, "..."]
     shift: Float[Array, "..."] | None
     client: Int[Array, " train"] | None
+    shape: tuple[int, ...] = eqx.field(static=True)
     name: str = eqx.field(static=True)
     classes: int = eqx.field(static=True)
     augment: bool = eqx.field(static=True)
@@ -57,20 +59,20 @@ class Dataset(eqx.Module):
         )
         if scale is None:
             scale = 1 / 255 if x.dtype == np.uint8 else 1.0
-        self.x, self.y = jnp.asarray(x), jnp.asarray(y)
-        self.x_test, self.y_test = jnp.asarray(x_test), jnp.asarray(y_test)
+        self.x, self.y = jnp.asarray(x.reshape(len(x), -1)), jnp.asarray(y)
+        self.x_test, self.y_test = jnp.asarray(x_test.reshape(len(x_test), -1)), jnp.asarray(y_test)
+        self.shape = x.shape[1:]
         self.scale = jnp.asarray(scale, jnp.float32)
         self.shift = None if shift is None else jnp.asarray(shift, jnp.float32)
         self.client = None if client is None else jnp.asarray(checked_clients(client, len(x)))
         self.name, self.augment = name, augment
         self.classes = int(max(y.max(), y_test.max())) + 1
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one sample."""
-        return self.x.shape[1:]
+    def shaped(self, x: Shaped[Array, "batch features"]) -> Shaped[Array, "batch *shape"]:
+        """Flat samples in the shape of one sample."""
+        return x.reshape(len(x), *self.shape)
 
-    def normalise(self, x: Array) -> Float[Array, "..."]:
+    def normalise(self, x: Shaped[Array, "batch *shape"]) -> Float[Array, "batch *shape"]:
         x = x.astype(jnp.float32) * self.scale
         return x if self.shift is None else x - self.shift
 

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, Shaped
 
 from safari.data.augment import crop_and_flip
 from safari.data.coverage import Coverage, measure_coverage
@@ -25,6 +25,13 @@ class Shard(eqx.Module):
 
     start: Int[Array, "*holders"]
     count: Int[Array, "*holders"]
+
+
+class Rows(eqx.Module):
+    """Samples and labels as they are stored: bytes stay bytes."""
+
+    x: Shaped[Array, "*many features"]
+    y: Int[Array, "*many"]
 
 
 class Schedule(eqx.Module):
@@ -96,14 +103,16 @@ class Federation(eqx.Module):
 
         return Schedule(*jax.vmap(batch)(jnp.arange(steps)))
 
-    def batch(
-        self, samples: Int[Array, " size"], weight: Float[Array, " size"], key: Key[Array, ""]
-    ) -> Batch:
-        """The training batch of these sample numbers; `key` is for augmentation."""
-        x = self.dataset.x[samples]
+    def gather(self, samples: Int[Array, "*many"]) -> Rows:
+        """Samples and labels as stored, by their numbers."""
+        return Rows(self.dataset.x[samples], self.dataset.y[samples])
+
+    def batch(self, rows: Rows, weight: Float[Array, " size"], key: Key[Array, ""]) -> Batch:
+        """A training batch of gathered rows; `key` is for augmentation."""
+        x = self.dataset.shaped(rows.x)
         if self.augment:
             x = crop_and_flip(x, key)
-        return Batch(self.dataset.normalise(x), self.dataset.y[samples], weight)
+        return Batch(self.dataset.normalise(x), rows.y, weight)
 
     def coverage(self, excluded: np.ndarray | list[int] | tuple[int, ...] = ()) -> Coverage:
         """What the clients outside `excluded` can teach: classes, mass, accuracy ceiling."""

@@ -20,4 +20,4 @@ class Logistic(Model):
         return {"weight": jnp.zeros((classes, features)), "bias": jnp.zeros(classes)}
 
     def apply(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
-        return x.reshape(len(x), -1) @ params["weight"].T + params["bias"]
+        return (params["weight"] @ x.reshape(len(x), -1).T).T + params["bias"]
