@@ -1,5 +1,6 @@
 """`Result`: what training leaves: the delivered parameters and the history of the rounds."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,8 +107,9 @@ class Result:
 
     @property
     def accuracy_last(self) -> float:
-        """Test accuracy after the last round."""
-        return self.history["accuracy"].drop_nulls()[-1]
+        """Test accuracy after the last round; NaN if the run diverged before it was evaluated."""
+        known = self.history["accuracy"].drop_nulls()
+        return known[-1] if len(known) else math.nan
 
     @property
     def accuracy_synced(self) -> float | None:
@@ -117,16 +119,17 @@ class Result:
     @property
     def accuracy_mean_last10(self) -> float:
         """Mean test accuracy over the last ten evaluated rounds."""
-        return float(self.history["accuracy"].drop_nulls().tail(10).to_numpy().mean())
+        known = self.history["accuracy"].drop_nulls().tail(10)
+        return float(known.to_numpy().mean()) if len(known) else math.nan
 
     def summary(self) -> dict[str, Any]:
-        """The numbers of the run, ready for JSON."""
+        """The numbers of the run, ready for JSON (None where there is none)."""
         kinds = self.history["kind"]
         return {
-            "accuracy": self.accuracy,
-            "accuracy_last": self.accuracy_last,
+            "accuracy": _or_none(self.accuracy),
+            "accuracy_last": _or_none(self.accuracy_last),
             "accuracy_synced": self.accuracy_synced,
-            "accuracy_mean_last10": self.accuracy_mean_last10,
+            "accuracy_mean_last10": _or_none(self.accuracy_mean_last10),
             "rounds": len(self.history),
             **{f"{kind.name.lower()}_rounds": int((kinds == kind.name.lower()).sum()) for kind in Kind},
             "bytes_up": int(self.history["bytes_up"].sum()),
@@ -148,3 +151,7 @@ class Result:
             f"Result(accuracy={self.accuracy:.4f}, accuracy_last={self.accuracy_last:.4f}, "
             f"rounds={len(self.history)} ({kinds}), accuracy_ceiling={self.coverage.accuracy_ceiling:.4f})"
         )
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -139,3 +139,12 @@ def test_the_real_data_sets_read(real_data):
         assert dataset.shape == shape
         assert len(dataset.y_test) == 10_000
         assert dataset.classes == 10
+
+
+def test_digits_are_those_of_scikit_learn():
+    from sklearn.datasets import load_digits
+
+    dataset, bunch = load("digits"), load_digits()
+    assert len(dataset.y) + len(dataset.y_test) == 1797
+    np.testing.assert_array_equal(np.asarray(dataset.shaped(dataset.x))[:4, :, :, 0], bunch.images[:4])
+    assert np.bincount(bunch.target).sum() == 1797

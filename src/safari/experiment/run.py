@@ -64,8 +64,10 @@ def _train(training: Training, directory: Directory, watch: Watcher) -> Result:
             if time.monotonic() - saved > CHECKPOINT_SECONDS:
                 directory.save_checkpoint(training.done, pack(training))
                 saved = time.monotonic()
-    except (Interrupted, KeyboardInterrupt):
+    except Interrupted:
         directory.save_checkpoint(training.done, pack(training))
+        raise
+    except KeyboardInterrupt:
         raise Interrupted from None
     if training.diverged_at is None:
         directory.save_checkpoint(training.done, pack(training))

@@ -37,7 +37,8 @@ def draw_run(result: Result) -> bytes:
             label="delivered: after the last server round",
         )
     _ceiling(axes, result.coverage.accuracy_ceiling)
-    _finish(axes, f"Delivered model: {result.accuracy:.1%} of the test set right")
+    good = f"Delivered model: {result.accuracy:.1%} of the test set right"
+    _finish(axes, good if result.diverged_at is None else f"Diverged in round {result.diverged_at}")
     return _png(figure)
 
 
@@ -72,9 +73,9 @@ def _canvas() -> tuple[Any, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
+    figure = Figure(figsize=(8, 4.5), dpi=120)
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    axes = figure.add_axes((0.085, 0.12, 0.895, 0.79))
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(INK)
     axes.tick_params(colors=INK)

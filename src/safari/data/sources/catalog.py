@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from safari.data.dataset import Dataset
@@ -36,7 +36,7 @@ class Entry:
             return load_digits()
         place = self.find(folder)
         if place is not None:
-            return self.published.read(place)
+            return _read(self.name, place)
         if folder is not None:
             raise InputError("folder", folder, f"holds no {self.name} in its published layout")
         raise InputError(
@@ -71,6 +71,14 @@ def search_folders(folder: str | None) -> list[Path]:
         return [Path(folder)]
     named = os.environ.get("SAFARI_DATA")
     return ([Path(named)] if named else []) + [cache_folder()]
+
+
+@lru_cache(maxsize=2)
+def _read(name: str, place: Path) -> Dataset:
+    """Reading takes longer than many a run; comparisons read the same set again and again."""
+    published = CATALOG[name].published
+    assert published is not None
+    return published.read(place)
 
 
 def _idx(

@@ -1,15 +1,24 @@
 """Digits: 1797 images of 8 x 8 pixels that ship inside scikit-learn. No download."""
 
+import gzip
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
 import numpy as np
 
 from safari.data.dataset import Dataset
 from safari.data.sources.split import hold_out_fifth
 
 
+@cache
 def load_digits() -> Dataset:
-    from sklearn.datasets import load_digits as embedded
-
-    bunch = embedded()
-    x = bunch.images.astype(np.uint8)[..., None]
-    x, y, x_test, y_test, _ = hold_out_fifth(x, bunch.target.astype(np.int32))
+    """The embedded set; read from its file, since importing scikit-learn takes seconds."""
+    package = find_spec("sklearn")
+    assert package is not None and package.origin is not None, "scikit-learn is a dependency"
+    file = Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    with gzip.open(file, "rt") as text:
+        table = np.loadtxt(text, delimiter=",", dtype=np.int32)
+    images = table[:, :-1].astype(np.uint8).reshape(-1, 8, 8, 1)
+    x, y, x_test, y_test, _ = hold_out_fifth(images, table[:, -1])
     return Dataset(x, y, x_test, y_test, name="digits", scale=1 / 16)

@@ -1,0 +1,34 @@
+"""The docs say what the software does."""
+
+import contextlib
+import io
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+NUMBER = re.compile(r"\d+\.\d+")
+
+
+def test_the_readme_opens_with_a_program_and_its_output():
+    program, output = re.findall(r"```(?:python)?\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[:2]
+    assert len([line for line in program.splitlines() if line and not line.startswith("import")]) <= 5
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(program, {})
+    assert NUMBER.sub("", printed.getvalue()) == NUMBER.sub("", output)
+    for ours, written in zip(NUMBER.findall(printed.getvalue()), NUMBER.findall(output), strict=True):
+        assert abs(float(ours) - float(written)) < 0.01
+
+
+def test_the_spec_reference_is_up_to_date():
+    sys.path.insert(0, str(ROOT / "docs"))
+    from make_reference import reference
+
+    assert (ROOT / "docs" / "spec.md").read_text() == reference(), "run: python docs/make_reference.py"
+
+
+def test_links_in_the_docs_lead_somewhere():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
