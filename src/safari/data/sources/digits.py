@@ -15,8 +15,8 @@ from safari.data.sources.split import hold_out_fifth
 def load_digits() -> Dataset:
     """The embedded set; read from its file, since importing scikit-learn takes seconds."""
     package = find_spec("sklearn")
-    assert package is not None and package.origin is not None, "scikit-learn is a dependency"
-    file = Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    assert package is not None, "scikit-learn is a dependency"
+    file = Path(str(package.origin)).parent / "datasets" / "data" / "digits.csv.gz"
     with gzip.open(file, "rt") as text:
         table = np.loadtxt(text, delimiter=",", dtype=np.int32)
     images = table[:, :-1].astype(np.uint8).reshape(-1, 8, 8, 1)
