@@ -1,7 +1,7 @@
 """The engine: one training run as a pytree, and a compiled stretch of its rounds.
 
-A `Run` holds everything that a run is made of, a `Carry` everything that changes. `advance`
-takes a carry over the next rounds; how many is an argument of the compiled program, so the
+A `Run` holds everything that a run is made of, a `Carry` everything that changes. A
+`Program` takes a carry over the next rounds; how many is an argument of the compiled program, so the
 numbers do not depend on where a run was cut. Runs of equal shape can be stacked and advance
 together.
 """

@@ -1,10 +1,13 @@
 """The command `safari`: one file a command, no logic."""
 
+from typing import Annotated
+
 import typer
 
 from safari.cli.compare import compare_command
 from safari.cli.data import data_app
 from safari.cli.run import run_command
+from safari.version import __version__
 
 app = typer.Typer(
     name="safari",
@@ -19,8 +22,18 @@ app.command("compare")(compare_command)
 app.add_typer(data_app, name="data")
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
     """Federated learning that stays right when some clients never show up."""
 
 

@@ -13,6 +13,7 @@ def summary_table(summary: dict[str, Any]) -> Table:
         "accuracy, delivered model": _percent(summary["accuracy"]),
         "after the last round": _percent(summary["accuracy_last"]),
         "mean of the last ten": _percent(summary["accuracy_mean_last10"]),
+        "classes the clients cover": _covered(summary),
         "ceiling of client-only training": _percent(summary["accuracy_ceiling"]),
         "rounds": ", ".join(f"{summary[f'{kind}_rounds']} {kind}" for kind in ("client", "server", "idle")),
         "sent to clients": _megabytes(summary["bytes_down"]),
@@ -48,8 +49,13 @@ def _mean(row: dict[str, Any], name: str) -> str:
     return f"{100 * row[f'{name}_mean']:.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
+def _covered(summary: dict[str, Any]) -> str:
+    classes = " ".join(map(str, summary["covered_classes"]))
+    return f"{classes} ({100 * summary['covered_mass']:.1f} % of the samples)"
+
+
+def _percent(share: float | None) -> str:
+    return "unknown" if share is None else f"{100 * share:.2f} %"
 
 
 def _megabytes(size: int) -> str:
