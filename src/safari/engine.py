@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from safari.algorithms import Algorithm, Kind, Task, Turn
 from safari.data import Federation
-from safari.errors import InputError, check_count, check_not_negative
+from safari.errors import InputError, check_count, check_seed
 from safari.evaluation import Score, evaluate, no_score
 from safari.models import Model
 from safari.participation import Cohort, Participation, Roster
@@ -82,7 +82,7 @@ def check_train(rounds: int, seed: int, evaluate_every: int) -> None:
     """Refuse numbers that no run can have."""
     check_count("train.rounds", rounds)
     check_count("train.evaluate_every", evaluate_every)
-    check_not_negative("train.seed", seed)
+    check_seed("train.seed", seed)
 
 
 def start(run: Run) -> Carry:

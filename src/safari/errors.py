@@ -48,5 +48,9 @@ def check_count(key: str, value: int, least: int = 1) -> None:
     check(value >= least, key, value, f"must be a whole number of at least {least}")
 
 
+def check_seed(key: str, value: int) -> None:
+    check(0 <= value < 2**31, key, value, "must be a whole number from 0 to 2147483647")
+
+
 def check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:
     check(value in choices, key, value, "must be one of " + ", ".join(choices))

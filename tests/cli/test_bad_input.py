@@ -3,6 +3,7 @@
 import gzip
 import os
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,15 @@ excluded = 4
 per_round = 5
 [train]
 rounds = 3
+"""
+
+BROKEN_MODEL = """
+import safari
+class Broken(safari.Model):
+    def init(self, key, shape, classes):
+        return {"weight": 1 / 0}
+    def apply(self, params, x):
+        return x
 """
 
 OVERRIDES = {
@@ -91,7 +101,19 @@ OVERRIDES = {
         "must be an optimiser of optax",
     ),
     "no rounds": ("train.rounds=0", "train.rounds", "at least 1"),
-    "negative seed": ("train.seed=-1", "train.seed", "must be 0 or more"),
+    "seed too large": ("train.seed=99999999999999999999", "train.seed", "from 0 to 2147483647"),
+    "data seed too large": ("data.seed=99999999999999999999", "data.seed", "from 0 to 2147483647"),
+    "kernel larger than the image": (
+        "model.name=cnn model.kernel=50",
+        "model.kernel",
+        "larger than the images",
+    ),
+    "own model that fails": (
+        "model.name=own_model:Broken",
+        "model.name",
+        "fails on samples of shape (8, 8, 1)",
+    ),
+    "negative seed": ("train.seed=-1", "train.seed", "from 0 to 2147483647"),
     "unknown availability": (
         "participation.availability.name=sometimes",
         "participation.availability.name",
@@ -105,7 +127,7 @@ OVERRIDES = {
     "trace without a file": (
         "participation.availability.name=trace",
         "participation.availability.file",
-        "must be a text",
+        "must be given: a text",
     ),
 }
 OVERRIDES["override through a value"] = (
@@ -119,6 +141,8 @@ OVERRIDES["override through a value"] = (
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.toml").write_text(SPEC + "[algorithm]\nq = 0.5\n")
+    (tmp_path / "own_model.py").write_text(BROKEN_MODEL)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     return tmp_path
 
 
@@ -151,6 +175,8 @@ OWN_FILES = {
     "NaN pixels": (npz(x=NAN, y=Y), "data.x", "must be finite"),
     "negative labels": (npz(x=X, y=Y - 1), "data.y", "none may be negative"),
     "labels that are no numbers": (npz(x=X, y=Y.astype(str)), "data.y", "must hold whole numbers"),
+    "huge labels": (npz(x=X, y=Y * 1_000_000), "data.y", "number the classes 0, 1, 2, ..."),
+    "a class without samples": (npz(x=X, y=np.where(Y == 1, 5, Y)), "data.source", "without gaps"),
     "fewer labels than samples": (npz(x=X, y=Y[:50]), "data.y", "one label for each of the 60 samples"),
     "samples without features": (npz(x=X[:, 0], y=Y), "data.x", "samples first, then their features"),
     "empty client": (
@@ -173,7 +199,8 @@ OWN_FILES = {
 def test_bad_files_of_ones_own_are_refused(folder, case):
     write, key, allowed = OWN_FILES[case]
     write(folder / "own.npz")
-    assert_refused(["run", "spec.toml", "data.source=own.npz", "--out", "run"], key, allowed)
+    arguments = ["run", "spec.toml", "data.source=own.npz", "data.server_samples=5", "--out", "run"]
+    assert_refused(arguments, key, allowed)
 
 
 def test_too_many_samples_for_the_server_can_empty_a_client(folder):
@@ -293,8 +320,15 @@ def test_resuming_what_is_no_run_is_refused(folder):
     assert_refused(["run", "--resume", "nowhere"], "--resume", "is not a run directory")
 
 
+def test_resuming_a_comparison_as_a_run_is_refused(folder):
+    (folder / "both").mkdir()
+    (folder / "both" / "spec.toml").write_text("[compare]\nseeds = 2\n")
+    (folder / "both" / "lock").write_text("")
+    assert_refused(["run", "--resume", "both"], "--resume", "use `safari compare --resume`")
+
+
 def test_neither_spec_nor_resume_is_refused(folder):
-    assert_refused(["run"], "run", "needs a SPEC, or --resume DIRECTORY")
+    assert_refused(["run"], "run", "needs a SPEC, or --resume DIRECTORY, not both")
 
 
 def test_both_out_and_resume_are_refused(folder):

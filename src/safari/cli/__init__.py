@@ -1,5 +1,6 @@
 """The command `safari`: one file a command, no logic."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from safari.cli.compare import compare_command
 from safari.cli.data import data_app
 from safari.cli.run import run_command
+from safari.cli.session import STOPPED
 from safari.version import __version__
 
 app = typer.Typer(
@@ -38,4 +40,8 @@ def _root(
 
 
 def main() -> None:
-    app()
+    """Run the command; Ctrl-C outside of training ends it quietly."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(STOPPED)

@@ -26,7 +26,9 @@ def compare_command(
     with command():
         if (resume is None) == (not spec):
             raise InputError(
-                "compare", " ".join(spec or []) or "(nothing)", "needs a SPEC, or --resume DIRECTORY"
+                "compare",
+                " ".join(spec or []) or "(nothing)",
+                "needs a SPEC, or --resume DIRECTORY, not both",
             )
         names = [name.strip() for name in algorithms.split(",") if name.strip()]
         _compare(spec or [], names, seeds, out, resume, quiet)

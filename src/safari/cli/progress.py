@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -74,9 +75,10 @@ def _bar() -> Progress:
 
 
 def _accuracy(training: Training) -> str:
-    known = training.history["accuracy"].drop_nulls()
-    return f"accuracy {known[-1]:.1%}" if len(known) else ""
+    """Of the model that would be delivered now."""
+    known = training.history.select(pl.coalesce("accuracy_synced", "accuracy")).to_series().drop_nulls()
+    return f"accuracy {known[-1]:.1%}" if len(known) else "not evaluated yet"
 
 
 def _speed(training: Training) -> str:
-    return f"{training.done / max(training.train_seconds, 1e-6):.3g} rounds/s"
+    return f"{training.done / max(training.train_seconds, 1e-6):,.1f} rounds/s"

@@ -22,7 +22,7 @@ def run_command(
     with command():
         if (resume is None) == (not spec):
             raise InputError(
-                "run", " ".join(spec or []) or "(nothing)", "needs a SPEC, or --resume DIRECTORY"
+                "run", " ".join(spec or []) or "(nothing)", "needs a SPEC, or --resume DIRECTORY, not both"
             )
         if resume is not None and out is not None:
             raise InputError("--out", str(out), "cannot go with --resume: the directory is known")

@@ -7,6 +7,8 @@ from jaxtyping import Array, Float, Int, Shaped
 
 from safari.errors import InputError, check
 
+MOST_CLASSES = 10_000
+
 
 class Batch(eqx.Module):
     """A minibatch: inputs, labels, and weights that add up to one (zero marks padding)."""
@@ -93,6 +95,9 @@ def checked_samples(x_key: str, x: np.ndarray, y_key: str, y: np.ndarray) -> tup
     )
     check(whole, y_key, f"array of type {y.dtype}", "must hold whole numbers: 0, 1, 2, ...")
     check(y.min() >= 0, y_key, int(y.min()), "labels start at 0; none may be negative")
+    check(
+        y.max() < MOST_CLASSES, y_key, int(y.max()), f"number the classes 0, 1, 2, ... below {MOST_CLASSES}"
+    )
     if x.dtype != np.uint8:
         if not np.issubdtype(x.dtype, np.number) or np.issubdtype(x.dtype, np.complexfloating):
             raise InputError(x_key, found, "must hold numbers")

@@ -14,7 +14,7 @@ from safari.data.dataset import Batch, Dataset
 from safari.data.partition import by_chance, by_classes, by_column, by_dirichlet
 from safari.data.server_set import draw_server_set
 from safari.data.sources import load
-from safari.errors import check, check_choice, check_count, check_not_negative
+from safari.errors import check, check_choice, check_count, check_not_negative, check_seed
 from safari.randomness import host_stream, shuffled
 
 DEFAULT_CLIENTS = 10
@@ -158,7 +158,7 @@ def federate(
     """
     check_choice("partition", partition, ("classes", "dirichlet", "iid", "client"))
     check_not_negative("size_skew", size_skew)
-    check_not_negative("seed", seed)
+    check_seed("seed", seed)
     dataset = source if isinstance(source, Dataset) else load(str(source), folder)
     augment = dataset.augment if augment is None else augment
     check(not augment or len(dataset.shape) == 3, "augment", augment, "needs images")

@@ -36,6 +36,10 @@ def by_classes(
     )
     holds = deal_classes(clients, classes, classes_per_client, rng)
     own = [pool[labels[pool] == label] for label in range(classes)]
+    gone = [label for label in range(classes) if not len(own[label])]
+    check(
+        not gone, "source", f"class {gone[:1]}", "has no training sample to deal; number classes without gaps"
+    )
     weight = _size_weights(clients, size_skew, samples_per_client, rng)
     unit = min(len(own[c]) / max(holds[:, c] @ weight, 1e-9) for c in range(classes) if holds[:, c].any())
     if samples_per_client is not None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from safari.errors import InputError
 from safari.experiment.checkpoint import pack, pack_model, pack_table, unpack
 from safari.experiment.directory import CURVES, METRICS, MODEL, SPEC, SUMMARY, Directory, refuse_existing
 from safari.experiment.spec import Spec, complete, read_toml
@@ -41,6 +42,8 @@ def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Resul
             return None
         directory.sweep()
         given = read_toml(path / SPEC)
+        if "compare" in given:
+            raise InputError("--resume", str(path), "is a comparison; use `safari compare --resume`")
         changed = [name for name, value in versions().items() if given.get("versions", {}).get(name) != value]
         if changed:
             warn(f"changed since this run began, so its last digits may differ: {', '.join(changed)}")

@@ -59,7 +59,7 @@ def read_table(path: str, given: Any, keys: dict[str, Key]) -> dict[str, Any]:
         if name in given:
             table[name] = key.read(f"{path}.{name}", given[name])
         elif key.default is REQUIRED:
-            raise InputError(f"{path}.{name}", "(not given)", f"must be {describe(key.hint)}")
+            raise InputError(f"{path}.{name}", "(nothing)", f"must be given: {describe(key.hint)}")
         else:
             table[name] = key.default
     return table
@@ -68,7 +68,7 @@ def read_table(path: str, given: Any, keys: dict[str, Key]) -> dict[str, Any]:
 def unknown(name: str, known: Iterable[str]) -> str:
     """What to say of a name that nobody knows."""
     known = list(known)
-    near = get_close_matches(name, known, n=1)
+    near = get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     return f"unknown key; {hint}known are {', '.join(known)}"
 

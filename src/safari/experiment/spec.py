@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import tomli_w
 
 from safari.algorithms import CLIENT_ALGORITHMS, Algorithm, Safari, ServerSGD
@@ -40,10 +42,13 @@ class Spec:
         """Build all parts and bind them; raises `InputError` if they do not fit."""
         train_table = self.tables["train"]
         federation = self.federation()
+        model = self.model()
+        if ":" in self.tables["model"]["name"]:
+            _try_model(self.tables["model"]["name"], model, federation)
         return prepare(
             federation,
             self.algorithm(federation),
-            self.model(),
+            model,
             self.participation(),
             train_table["rounds"],
             train_table["seed"],
@@ -91,7 +96,7 @@ def load_spec(path: Path, overrides: Iterable[str] = ()) -> Spec:
 
 def read_toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise InputError("spec", str(path), "no such file")
+        raise InputError("spec", str(path), "is a folder" if path.is_dir() else "no such file")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
@@ -160,6 +165,20 @@ def model_class(name: str) -> type[Model]:
     if not (isinstance(found, type) and issubclass(found, Model)):
         raise InputError("model.name", name, "is not a subclass of safari.Model")
     return found
+
+
+def _try_model(name: str, model: Model, federation: Federation) -> None:
+    """Refuse a model of the user's own that fails on this data, before anything is written."""
+    shape, classes = federation.dataset.shape, federation.dataset.classes
+    batch = jax.ShapeDtypeStruct((2, *shape), jnp.float32)
+    try:
+        params = jax.eval_shape(lambda: model.init(jax.random.key(0), shape, classes))
+        logits = jax.eval_shape(model.apply, params, batch)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        raise InputError("model.name", name, f"fails on samples of shape {shape} ({reason})") from None
+    if getattr(logits, "shape", None) != (2, classes):
+        raise InputError("model.name", name, f"must give logits of shape (batch, {classes})")
 
 
 def _read_data(given: Any, seed: int) -> dict[str, Any]:

@@ -34,6 +34,9 @@ class CNN(Model):
     def init(self, key: Key[Array, ""], shape: tuple[int, ...], classes: int) -> Params:
         check(len(shape) == 3, "name", "cnn", f"needs images; these samples have shape {shape}")
         height, width, inputs = shape
+        check(
+            self.kernel <= min(height, width), "kernel", self.kernel, f"larger than the images, {shape[:2]}"
+        )
         params: Params = {}
         for layer, outputs in enumerate(self.channels):
             kernel = (self.kernel, self.kernel, inputs, outputs)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from safari.errors import InputError, check, check_count, check_fraction, check_not_negative
+from safari.errors import InputError, check, check_count, check_fraction, check_not_negative, check_seed
 from safari.participation.availability import Always, Availability
 from safari.participation.availability.base import State
 from safari.participation.cohort import Cohort
@@ -44,7 +44,7 @@ class Participation(eqx.Module):
         if self.per_round is not None:
             check_count("per_round", self.per_round)
         if self.seed is not None:
-            check_not_negative("seed", self.seed)
+            check_seed("seed", self.seed)
         check_fraction("dropout", self.dropout)
 
     def resolve(self, clients: int, seed: int) -> "Roster":

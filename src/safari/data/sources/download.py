@@ -27,6 +27,7 @@ def fetch(name: str, download: Download, target: Path, progress: bool = True) ->
     """Fetch every file of a data set into `target`; files already there are only checked."""
     import pooch
 
+    pooch.get_logger().setLevel("WARNING")
     processor = pooch.Untar(extract_dir=".") if download.unpack else None
     for file, checksum in download.files.items():
         failure: Exception | None = None
