@@ -11,10 +11,10 @@ demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	$(BIN)/safari compare examples/digits.toml --out runs/demo
 
 test: .venv/ready-dev test-oldest ## everything, on the newest JAX; the core also on the oldest
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 test-oldest: $(OLDEST)/ready
-	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest --numprocesses 2 tests/test_oracle.py tests/algorithms
+	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest --numprocesses 2 --dist loadfile tests/test_oracle.py tests/algorithms
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .
