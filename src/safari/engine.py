@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from safari.algorithms import Algorithm, Kind, Task, Turn
 from safari.data import Federation
-from safari.errors import InputError, check_count, check_seed
+from safari.errors import check_count, check_seed, naming
 from safari.evaluation import Score, evaluate, no_score
 from safari.models import Model
 from safari.participation import Cohort, Participation, Roster
@@ -69,10 +69,8 @@ def prepare(
 ) -> Run:
     """Check that the parts fit together and bind them into a `Run`."""
     check_train(rounds, seed, evaluate_every)
-    try:
+    with naming("participation"):
         roster = participation.resolve(federation.size, seed)
-    except InputError as error:
-        raise error.under("participation") from None
     task = Task(model, federation)
     run = Run(task, algorithm.bind(federation), roster, Streams(seed), rounds, evaluate_every)
     return jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float | int) else leaf, run)
@@ -88,10 +86,8 @@ def check_train(rounds: int, seed: int, evaluate_every: int) -> None:
 def start(run: Run) -> Carry:
     """The carry before the first round."""
     dataset = run.task.federation.dataset
-    try:
+    with naming("model"):
         params = run.task.model.init(run.streams.initialisation, dataset.shape, dataset.classes)
-    except InputError as error:
-        raise error.under("model") from None
     state = run.algorithm.init(params, run.task)
     return Carry(state, run.roster.init(run.streams), no_score(run.task))
 

@@ -1,5 +1,7 @@
 """The one error that a user's input raises: which key, its value, what is allowed."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,15 @@ class InputError(ValueError):
 
     def under(self, prefix: str) -> "InputError":
         return InputError(f"{prefix}.{self.key}", self.value, self.allowed)
+
+
+@contextmanager
+def naming(prefix: str) -> Iterator[None]:
+    """Errors raised inside are about keys under `prefix`."""
+    try:
+        yield
+    except InputError as error:
+        raise error.under(prefix) from None
 
 
 def _short(value: Any) -> str:

@@ -65,7 +65,7 @@ class Task(eqx.Module):
         return jax.lax.scan(step, params, (jnp.arange(steps), source, schedule.weight))[0]
 
     def _gathers_ahead(self, samples: int) -> bool:
-        """On a CPU one gather for all steps beats one a step, while it fits the caches' reach."""
+        """On a CPU one gather for all steps beats one a step; a bound keeps its memory small."""
         features = self.federation.dataset.x.shape[-1] * self.federation.dataset.x.dtype.itemsize
         return jax.default_backend() == "cpu" and samples * features <= MOST_BYTES_AHEAD
 

@@ -16,7 +16,7 @@ import tomli_w
 from safari.algorithms import CLIENT_ALGORITHMS, Algorithm, Safari, ServerSGD
 from safari.data import Federation, federate
 from safari.engine import Run, check_train, prepare
-from safari.errors import InputError
+from safari.errors import InputError, naming
 from safari.experiment.schema import Key, keys_of, read_table, unknown
 from safari.experiment.versions import versions
 from safari.models import MODELS, Model
@@ -242,10 +242,8 @@ def _client_class(name: str) -> Any:
 
 
 def _build(path: str, noun: Any, table: dict[str, Any]) -> Any:
-    try:
+    with naming(path):
         return noun(**table)
-    except InputError as error:
-        raise error.under(path) from None
 
 
 def _set(given: dict[str, Any], names: list[str], value: Any, path: str) -> dict[str, Any]:

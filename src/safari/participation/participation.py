@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from safari.errors import InputError, check, check_count, check_fraction, check_not_negative, check_seed
+from safari.errors import check, check_count, check_fraction, check_not_negative, check_seed, naming
 from safari.participation.availability import Always, Availability
 from safari.participation.availability.base import State
 from safari.participation.cohort import Cohort
@@ -50,10 +50,8 @@ class Participation(eqx.Module):
     def resolve(self, clients: int, seed: int) -> "Roster":
         """Fix who is excluded among `clients` clients; check that everything fits."""
         excluded = self._excluded_clients(clients, seed)
-        try:
+        with naming("availability"):
             self.availability.check(clients)
-        except InputError as error:
-            raise error.under("availability") from None
         left = clients - len(excluded)
         check(left > 0, "excluded", self.excluded, f"leaves none of the {clients} clients")
         slots = left if self.per_round is None else self.per_round
