@@ -12,9 +12,11 @@ FLOORS = (
     {"engine"},
     {"result"},
     {"training"},
+    {"bundle"},
     {"train"},
     {"report"},
     {"experiment"},
+    {"paper"},
     {"cli"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -19,7 +19,7 @@ def prepared(digits, seed, q, rate, excluded_seed=0):
         safari.FedAvg(local_rate=rate, batch_size=20), safari.ServerSGD(rate=rate, steps=5), q=q
     )
     participation = safari.Participation(excluded=4, per_round=3, seed=excluded_seed)
-    return prepare(digits, algorithm, safari.Logistic(), participation, ROUNDS, seed, 1)
+    return prepare(digits, algorithm, safari.Logistic(), participation, ROUNDS, seed, 1, "float32")
 
 
 def dealt(run, number):
@@ -76,7 +76,7 @@ def test_where_a_run_is_cut_does_not_change_its_bits(digits):
     def trained(stretches):
         training = Training(prepared(digits, seed=1, q=0.5, rate=0.1))
         for stretch in stretches:
-            training._round_seconds = 1e-9
+            training.pace.took(1e-9, 1)
             training.advance(most=stretch)
         return training
 

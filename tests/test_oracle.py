@@ -34,7 +34,7 @@ PARTICIPATION = safari.Participation(excluded=3, per_round=4, dropout=0.2)
 
 def train_both(federation, algorithm, clients, q):
     result = safari.train(federation, algorithm, participation=PARTICIPATION, rounds=ROUNDS, seed=7)
-    run = prepare(federation, algorithm, safari.Logistic(), PARTICIPATION, ROUNDS, 7, 1)
+    run = prepare(federation, algorithm, safari.Logistic(), PARTICIPATION, ROUNDS, 7, 1, "float32")
     rounds = plan.rounds_of(run, STEPS, SIZE, SERVER_STEPS)
     last, synced = oracle.safari(np.zeros(SHAPE), rounds, clients, q, 0.3)
     return result, last, synced
@@ -70,7 +70,7 @@ def test_clients_of_unequal_size_equal_the_oracle():
         safari.FedAvg(batch_size=size, local_epochs=2, weights="equal"), safari.ServerSGD(steps=3), q=0.7
     )
     result = safari.train(federation, algorithm, rounds=10)
-    run = prepare(federation, algorithm, safari.Logistic(), safari.Participation(), 10, 0, 1)
+    run = prepare(federation, algorithm, safari.Logistic(), safari.Participation(), 10, 0, 1, "float32")
 
     def cut(rounds):
         for coin, cohort, server in rounds:

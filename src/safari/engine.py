@@ -7,21 +7,24 @@ together.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int, PyTree
 
-from safari.algorithms import Algorithm, Kind, Task, Turn
+from safari.algorithms import Algorithm, Kind, Precision, Task, Turn
 from safari.data import Federation
 from safari.errors import check_count, check_seed, naming
 from safari.evaluation import Score, evaluate, no_score
 from safari.models import Model
 from safari.participation import Cohort, Participation, Roster
-from safari.randomness import Streams
+from safari.randomness import Streams, streams_of
 
 MOST_ROUNDS = 64
 """The most rounds that one call of the compiled program can take."""
@@ -66,13 +69,14 @@ def prepare(
     rounds: int,
     seed: int,
     evaluate_every: int,
+    precision: Precision,
 ) -> Run:
     """Check that the parts fit together and bind them into a `Run`."""
     check_train(rounds, seed, evaluate_every)
     with naming("participation"):
         roster = participation.resolve(federation.size, seed)
-    task = Task(model, federation)
-    run = Run(task, algorithm.bind(federation), roster, Streams(seed), rounds, evaluate_every)
+    task = Task(model, federation, precision)
+    run = Run(task, algorithm.bind(federation), roster, streams_of(seed), rounds, evaluate_every)
     return jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float | int) else leaf, run)
 
 
@@ -134,14 +138,21 @@ def _synced_score(run: Run, state: Any, kind: Array, due: Array, score: Score, b
 
 def several_rounds(run: Run, carry: Carry, first: Array, count: Array) -> tuple[Carry, Record]:
     """Rounds `first` to `first + count - 1`; records beyond `count` are blank."""
-    shapes = eqx.filter_eval_shape(one_round, run, carry, first)[1]
-    blank = jax.tree.map(lambda leaf: jnp.zeros((MOST_ROUNDS, *leaf.shape), leaf.dtype), shapes)
+    blank = jax.tree.map(lambda leaf: jnp.zeros((MOST_ROUNDS, *leaf.shape), leaf.dtype), blank_record(run))
 
     def body(offset: Array, now: tuple[Carry, Record]) -> tuple[Carry, Record]:
         carry, record = one_round(run, now[0], first + offset)
         return carry, jax.tree.map(lambda all_, one: all_.at[offset].set(one), now[1], record)
 
     return jax.lax.fori_loop(0, count, body, (carry, blank))
+
+
+def blank_record(run: Run) -> Record:
+    """A record of the shape that rounds of `run` leave."""
+    number, no = jnp.int32(0), jnp.array(False)
+    places = jnp.zeros(run.roster.slots, jnp.int32)
+    cohort = Cohort(places, places > 0, places > 0)
+    return Record(number, number, cohort, no, no_score(run.task), no_score(run.task), no)
 
 
 class Program:
@@ -159,7 +170,8 @@ class Program:
             return jax.vmap(single, in_axes=(axes, 0))(dynamic, carry) if stacked else single(dynamic, carry)
 
         zero = jnp.int32(0)
-        self.compiled = jax.jit(rounds).lower(dynamic, carry, zero, zero).compile()
+        lowered = jax.jit(rounds).lower(dynamic, carry, zero, zero)
+        self.compiled = lowered.compile(compiler_options=_compiler_options(stacked))
         self.compile_seconds = time.perf_counter() - began
 
     def __call__(self, run: Run, carry: Carry, first: int, count: int) -> tuple[Carry, Record]:
@@ -167,27 +179,53 @@ class Program:
         return jax.block_until_ready(self.compiled(dynamic, carry, jnp.int32(first), jnp.int32(count)))
 
 
+def _compiler_options(stacked: bool) -> dict[str, Any]:
+    """On a GPU, trying kernels out takes longer than stacked small models ever win back."""
+    return {"xla_gpu_autotune_level": 0} if stacked and jax.default_backend() == "gpu" else {}
+
+
 _PROGRAMS: dict[Any, Program] = {}
+_LOCKS: defaultdict[Any, Lock] = defaultdict(Lock)
 
 
 def program_for(run: Run, carry: Carry, stacked: bool = False) -> tuple[Program, float]:
-    """The program for runs of this shape, and the seconds it took to compile just now."""
-    leaves, structure = jax.tree.flatten((run, carry))
-    shape = tuple((leaf.shape, leaf.dtype) if eqx.is_array(leaf) else leaf for leaf in leaves)
-    key = (structure, shape, stacked)
-    if key in _PROGRAMS:
-        return _PROGRAMS[key], 0.0
-    _PROGRAMS[key] = Program(run, carry, stacked)
-    return _PROGRAMS[key], _PROGRAMS[key].compile_seconds
+    """The program for runs of this shape, and the seconds it took to compile just now.
+
+    Threads that ask for the same program wait for the one that compiles it.
+    """
+    key = (shape_key((run, carry)), stacked, _placement(carry))
+    with _LOCKS[key]:
+        if key in _PROGRAMS:
+            return _PROGRAMS[key], 0.0
+        _PROGRAMS[key] = Program(run, carry, stacked)
+        return _PROGRAMS[key], _PROGRAMS[key].compile_seconds
+
+
+def shape_key(tree: PyTree[Any]) -> Any:
+    """Equal for trees that one compiled program serves."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((leaf.shape, leaf.dtype) if eqx.is_array(leaf) else leaf for leaf in leaves)
+
+
+def _placement(carry: Carry) -> Any:
+    return jax.tree.leaves(carry)[0].sharding
 
 
 def stack(runs: Sequence[Run]) -> Run:
     """One run with a leading axis over `runs`, which share the data set and all shapes."""
     axes = stacked_axes(runs[0])
     return jax.tree.map(
-        lambda axis, *leaves: leaves[0] if axis is None else jnp.stack(leaves),
+        lambda axis, *leaves: leaves[0] if axis is None else _stack_leaves(leaves),
         axes, *runs, is_leaf=lambda axis: axis is None,
     )  # fmt: skip
+
+
+def _stack_leaves(leaves: Sequence[Array]) -> Array:
+    """Stacked on the host: one operation on hundreds of device arrays would be compiled anew."""
+    if jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+        words = np.stack([np.asarray(jax.random.key_data(leaf)) for leaf in leaves])
+        return jax.random.wrap_key_data(jnp.asarray(words), impl=jax.random.key_impl(leaves[0]))
+    return jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
 
 
 def stacked_axes(run: Run) -> Run:

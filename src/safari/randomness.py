@@ -7,6 +7,7 @@ draws the same alone or inside a sweep, and a resumed run draws what it would ha
 """
 
 import dataclasses
+from functools import lru_cache
 from zlib import crc32
 
 import equinox as eqx
@@ -33,6 +34,12 @@ class Streams(eqx.Module):
         root = jax.random.key(seed)
         for field in dataclasses.fields(self):
             setattr(self, field.name, jax.random.fold_in(root, crc32(field.name.encode())))
+
+
+@lru_cache(maxsize=256)
+def streams_of(seed: int) -> Streams:
+    """The streams of a seed; sweeps ask for the same ones again and again."""
+    return Streams(seed)
 
 
 def host_stream(seed: int, name: str) -> np.random.Generator:

@@ -44,54 +44,61 @@ def history_of(
     record: Record, first: int, count: int, test_counts: np.ndarray, traffic: Traffic
 ) -> pl.DataFrame:
     """The first `count` rows of `record` as a table; round numbers start at `first` + 1."""
-    rows = []
-    record = jax.tree.map(np.asarray, record)
-    for place in range(count):
-        one = jax.tree.map(lambda column, place=place: column[place], record)
-        kind = Kind(int(one.kind))
-        asked = one.cohort.clients[one.cohort.picked] if kind != Kind.SERVER else []
-        answered = one.cohort.clients[one.cohort.reported] if kind != Kind.SERVER else []
-        share = one.score.correct / np.maximum(test_counts, 1)
-        evaluated = bool(one.evaluated)
-        rows.append(
-            {
-                "round": first + place + 1,
-                "kind": kind.name.lower(),
-                "available": int(one.available),
-                "cohort": [int(client) for client in asked],
-                "reported": [int(client) for client in answered],
-                "accuracy": float(one.score.correct.sum() / test_counts.sum()) if evaluated else None,
-                "loss": float(one.score.loss) if evaluated else None,
-                "accuracy_synced": _synced_accuracy(one, test_counts),
-                "class_accuracy": _class_accuracy(share, test_counts) if evaluated else None,
-                "bytes_down": traffic.down * len(asked),
-                "bytes_up": traffic.up * len(answered),
-            }
-        )
-    return pl.DataFrame(rows, schema=HISTORY_SCHEMA)
+    rows: Any = jax.tree.map(lambda column: np.asarray(column)[:count], record)
+    clients_act = rows.kind != Kind.SERVER
+    asked = rows.cohort.picked & clients_act[:, None]
+    answered = rows.cohort.reported & clients_act[:, None]
+    total = test_counts.sum()
+    seen, synced = rows.evaluated, ~np.isnan(rows.synced.loss)
+    return pl.DataFrame(
+        {
+            "round": np.arange(first + 1, first + count + 1),
+            "kind": _KIND_NAMES[rows.kind],
+            "available": rows.available,
+            "cohort": _masked(rows.cohort.clients, asked),
+            "reported": _masked(rows.cohort.clients, answered),
+            "accuracy": _where(seen, rows.score.correct.sum(axis=1) / total),
+            "loss": _where(seen, rows.score.loss),
+            "accuracy_synced": _where(synced, rows.synced.correct.sum(axis=1) / total),
+            "class_accuracy": _class_accuracy(rows.score.correct, seen, test_counts),
+            "bytes_down": traffic.down * asked.sum(axis=1),
+            "bytes_up": traffic.up * answered.sum(axis=1),
+        },
+        schema=HISTORY_SCHEMA,
+        strict=False,
+    )
 
 
-def _synced_accuracy(one: Record, test_counts: np.ndarray) -> float | None:
-    if np.isnan(one.synced.loss):
-        return None
-    return float(one.synced.correct.sum() / test_counts.sum())
+_KIND_NAMES = np.array([kind.name.lower() for kind in Kind])
 
 
-def _class_accuracy(share: np.ndarray, test_counts: np.ndarray) -> list[float | None]:
-    return [float(value) if held else None for value, held in zip(share, test_counts, strict=True)]
+def _where(known: np.ndarray, values: np.ndarray) -> list[float | None]:
+    return [value if there else None for there, value in zip(known, values.tolist(), strict=True)]
 
 
-@dataclass(frozen=True)
-class Result:
-    """The outcome of a training run.
+def _masked(values: np.ndarray, mask: np.ndarray) -> list[list[int]]:
+    return [row[chosen].tolist() for row, chosen in zip(values, mask, strict=True)]
 
-    `params` is the delivered model, `params_last` the one after the last round. `excluded`
-    lists the clients that could never take part; `diverged_at` is the round in which the
-    run left the finite numbers, if it did.
+
+def _class_accuracy(
+    correct: np.ndarray, known: np.ndarray, test_counts: np.ndarray
+) -> list[list[float | None] | None]:
+    held = test_counts > 0
+    shares = (correct / np.maximum(test_counts, 1)).tolist()
+    return [
+        [value if there else None for value, there in zip(row, held, strict=True)] if evaluated else None
+        for row, evaluated in zip(shares, known, strict=True)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """What a training run showed, without its parameters.
+
+    `excluded` lists the clients that could never take part; `diverged_at` is the round in
+    which the run left the finite numbers, if it did.
     """
 
-    params: Params
-    params_last: Params
     history: pl.DataFrame
     coverage: Coverage
     excluded: tuple[int, ...]
@@ -142,6 +149,17 @@ class Result:
             "compile_seconds": self.compile_seconds,
             "train_seconds": self.train_seconds,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Log):
+    """The outcome of a training run: its log, and the parameters.
+
+    `params` is the delivered model, `params_last` the one after the last round.
+    """
+
+    params: Params
+    params_last: Params
 
     def __repr__(self) -> str:
         kinds = ", ".join(

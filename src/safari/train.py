@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from safari.algorithms import Algorithm, Safari
+from safari.algorithms import Algorithm, Precision, Safari
 from safari.data import Federation
 from safari.engine import prepare
 from safari.models import Logistic, Model
@@ -20,16 +20,18 @@ def train(
     rounds: int = 100,
     seed: int = 0,
     evaluate_every: int = 1,
+    precision: Precision = "float32",
     on_progress: Callable[[Training], None] | None = None,
 ) -> Result:
     """Train `algorithm` for `rounds` rounds and return what it delivers.
 
     `seed` names every draw of the run: initialisation, participation, coin, batches.
-    The test set is scored every `evaluate_every` rounds and after the last. `on_progress`
-    is called about twice a second with the training so far. Raises `Diverged` if the
-    parameters leave the finite numbers.
+    The test set is scored every `evaluate_every` rounds and after the last. `precision` is
+    that of the model's products: `float32`, or the faster `tf32` and `bfloat16` of GPUs
+    (parameters are float32 throughout). `on_progress` is called about twice a second with
+    the training so far. Raises `Diverged` if the parameters leave the finite numbers.
     """
-    run = prepare(federation, algorithm, model, participation, rounds, seed, evaluate_every)
+    run = prepare(federation, algorithm, model, participation, rounds, seed, evaluate_every, precision)
     training = Training(run)
     while not training.finished:
         training.advance()

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import polars as pl
 
-from safari.engine import MOST_ROUNDS, Carry, Run, program_for, start
+from safari.engine import MOST_ROUNDS, Carry, Record, Run, program_for, start
 from safari.result import HISTORY_SCHEMA, Result, Traffic, history_of
 
 STRETCH_SECONDS = 0.5
@@ -28,6 +28,33 @@ class Diverged(RuntimeError):
         )
 
 
+class Pace:
+    """How many rounds make about half a second, from how long the last ones took."""
+
+    def __init__(self) -> None:
+        self._round_seconds: float | None = None
+
+    def next(self, most: int) -> int:
+        """The next stretch: one round at least and at first, `most` at the most."""
+        wanted = 1 if self._round_seconds is None else int(STRETCH_SECONDS / max(self._round_seconds, 1e-6))
+        return max(1, min(wanted, most, MOST_ROUNDS))
+
+    def took(self, seconds: float, rounds: int) -> None:
+        self._round_seconds = seconds / rounds
+
+
+def diverged_rounds(record: Record, classes: int) -> np.ndarray:
+    """Which of the recorded rounds left the finite numbers, or all bounds; any leading axes."""
+    limit = DIVERGED_LOSS * np.log(max(classes, 2))
+    loss = np.where(record.evaluated, record.score.loss, 0.0)
+    return ~np.asarray(record.finite) | ~(loss <= limit)
+
+
+def traffic_of(run: Run, params_bytes: int) -> Traffic:
+    algorithm = run.algorithm
+    return Traffic(down=params_bytes * algorithm.models_down, up=params_bytes * algorithm.models_up)
+
+
 class Training:
     """A run, its carry and its history so far. Where it is cut does not change its numbers."""
 
@@ -38,7 +65,7 @@ class Training:
         self.compile_seconds = self.train_seconds = 0.0
         dataset = run.task.federation.dataset
         self._test_counts = np.bincount(np.asarray(dataset.y_test), minlength=dataset.classes)
-        self._round_seconds: float | None = None
+        self.pace = Pace()
 
     @property
     def done(self) -> int:
@@ -58,33 +85,22 @@ class Training:
         """Train for about half a second: one round at least, `most` at the most."""
         program, compile_seconds = program_for(self.run, self.carry)
         self.compile_seconds += compile_seconds
-        first, count = self.done, self._next_stretch(most)
+        first, count = self.done, self.pace.next(min(most, self.run.rounds - self.done))
         began = time.perf_counter()
         self.carry, record = program(self.run, self.carry, first, count)
         took = time.perf_counter() - began
         self.train_seconds += took
-        self._round_seconds = took / count
+        self.pace.took(took, count)
         rows = history_of(record, first, count, self._test_counts, self.traffic)
-        broken = self._first_divergence(np.asarray(record.finite)[:count], rows["loss"])
-        if broken is not None:
-            rows, self.diverged_at = rows.head(broken + 1), first + broken + 1
+        broken = diverged_rounds(record, self.run.task.federation.dataset.classes)[:count]
+        if broken.any():
+            rows = rows.head(int(np.argmax(broken)) + 1)
+            self.diverged_at = first + len(rows)
         self.history = pl.concat([self.history, rows])
-
-    def _next_stretch(self, most: int) -> int:
-        wanted = 1 if self._round_seconds is None else int(STRETCH_SECONDS / max(self._round_seconds, 1e-6))
-        return max(1, min(wanted, most, MOST_ROUNDS, self.run.rounds - self.done))
-
-    def _first_divergence(self, finite: np.ndarray, losses: pl.Series) -> int | None:
-        limit = DIVERGED_LOSS * np.log(max(self.run.task.federation.dataset.classes, 2))
-        loss = np.array([0.0 if value is None else value for value in losses])
-        broken = np.flatnonzero(~finite | ~(loss <= limit))
-        return int(broken[0]) if len(broken) else None
 
     @property
     def traffic(self) -> Traffic:
-        size = sum(leaf.nbytes for leaf in jax.tree.leaves(self.carry.state.params))
-        algorithm = self.run.algorithm
-        return Traffic(down=size * algorithm.models_down, up=size * algorithm.models_up)
+        return traffic_of(self.run, sum(leaf.nbytes for leaf in jax.tree.leaves(self.carry.state.params)))
 
     def result(self) -> Result:
         excluded = np.flatnonzero(np.asarray(self.run.roster.excluded))

@@ -11,7 +11,7 @@ from safari.participation.sampling import drop_out, pick
 
 def cohorts(mask, slots, draws, dropout=0.0):
     def one(key):
-        return drop_out(jax.random.fold_in(key, 7), pick(key, jnp.asarray(mask), slots), dropout)
+        return drop_out(jax.random.fold_in(key, 7), pick(key, jnp.asarray(mask), slots, slots), dropout)
 
     keys = jax.random.split(jax.random.key(0), draws)
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(keys))

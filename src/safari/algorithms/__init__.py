@@ -8,7 +8,7 @@ from safari.algorithms.fedprox import FedProx
 from safari.algorithms.safari import Safari
 from safari.algorithms.scaffold import SCAFFOLD
 from safari.algorithms.server_sgd import ServerSGD
-from safari.algorithms.task import Task
+from safari.algorithms.task import Precision, Task
 
 CLIENT_ALGORITHMS: dict[str, type[ClientAlgorithm]] = {
     "fedavg": FedAvg,
@@ -28,6 +28,7 @@ __all__ = [
     "FedOpt",
     "FedProx",
     "Kind",
+    "Precision",
     "Safari",
     "ServerSGD",
     "Task",

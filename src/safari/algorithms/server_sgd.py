@@ -72,7 +72,7 @@ class ServerSGD(Algorithm):
             turn.server_batches,
             rate=self.rate,
             steps=self.steps,
-            size=min(self.batch_size, federation.server_samples),
+            size=min(self.batch_size, federation.server_most),
         )
         return ServerState(params)
 

@@ -1,7 +1,8 @@
 """`Task`: what is to be learnt, and from whose samples."""
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax
@@ -9,22 +10,41 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from safari.data import Batch, Federation, Shard
+from safari.errors import check_choice
 from safari.models import Model, Params
 
 Direction = Callable[[Params, Params], Params]
+Precision = Literal["float32", "tf32", "bfloat16"]
+PRECISIONS: tuple[str, ...] = get_args(Precision)
 MOST_BYTES_AHEAD = 64 * 2**20
 MOST_WEIGHTS_BATCHED = 4096
 
 
 class Task(eqx.Module):
-    """A model over a federation: losses, gradients, and stretches of local SGD."""
+    """A model over a federation: losses, gradients, and stretches of local SGD.
+
+    `precision` is that of the model's products, forwards and backwards; parameters, losses
+    and updates are float32 throughout.
+    """
 
     model: Model
     federation: Federation
+    precision: Precision = eqx.field(static=True, default="float32")
+
+    def __check_init__(self) -> None:
+        check_choice("train.precision", self.precision, PRECISIONS)
+
+    def logits(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
+        """What the model says of a batch of normalised samples."""
+        if self.precision == "bfloat16":
+            params, x = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), (params, x))
+            return self.model.apply(params, x).astype(jnp.float32)
+        with jax.default_matmul_precision("tensorfloat32" if self.precision == "tf32" else "highest"):
+            return self.model.apply(params, x)
 
     def loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
         """Cross-entropy, averaged by the batch's weights."""
-        logits = self.model.apply(params, batch.x)
+        logits = self.logits(params, batch.x)
         target = jax.nn.one_hot(batch.y, self.federation.dataset.classes)
         surprise = jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * target, axis=1)
         return jnp.sum(batch.weight * surprise)
@@ -72,13 +92,15 @@ class Task(eqx.Module):
     def over_clients(
         self, function: Callable[..., PyTree[Any]], params: Params, slots: Int[Array, " slots"]
     ) -> PyTree[Any]:
-        """Apply `function` to every slot of a cohort: batched, or in turn.
+        """Apply `function` to every slot of a cohort: batched, or in turn."""
+        return jax.vmap(function)(slots) if self.clients_batched(params) else jax.lax.map(function, slots)
+
+    def clients_batched(self, params: Params) -> bool:
+        """Whether models train side by side as batched products.
 
         Models that fill the machine by themselves go in turn. On a CPU that is so for all
         but the smallest: batched products of small matrices are slower there.
         """
-        size = sum(leaf.size for leaf in jax.tree.leaves(params))
+        size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
         small = jax.default_backend() != "cpu" or size <= MOST_WEIGHTS_BATCHED
-        if self.model.side_by_side and small:
-            return jax.vmap(function)(slots)
-        return jax.lax.map(function, slots)
+        return self.model.side_by_side and small

@@ -7,8 +7,10 @@ import typer
 
 from safari.cli.compare import compare_command
 from safari.cli.data import data_app
+from safari.cli.reproduce import reproduce_command
 from safari.cli.run import run_command
 from safari.cli.session import STOPPED
+from safari.cli.sweep import sweep_command
 from safari.version import __version__
 
 app = typer.Typer(
@@ -21,6 +23,8 @@ app = typer.Typer(
 )
 app.command("run")(run_command)
 app.command("compare")(compare_command)
+app.command("sweep")(sweep_command)
+app.command("reproduce")(reproduce_command)
 app.add_typer(data_app, name="data")
 
 

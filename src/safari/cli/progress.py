@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import polars as pl
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from safari.cli.session import StopRequest, say
 from safari.experiment import Interrupted
+from safari.experiment.sweep import Progress as Sweep
 from safari.training import Training
 
 LINE_SECONDS = 5.0
@@ -59,6 +60,49 @@ class Watch:
         say(
             f"{title}: round {training.done}/{training.run.rounds}, {_speed(training)}, {_accuracy(training)}"
         )
+
+
+class SweepWatch:
+    """Shows how far a sweep is, over all its runs; raises `Interrupted` once asked to stop."""
+
+    def __init__(self, quiet: bool):
+        self.stop, self.quiet = StopRequest(), quiet
+        self._bar = _sweep_bar() if not quiet and sys.stderr.isatty() else None
+        self._task = self._bar.add_task("sweep", total=None, runs="") if self._bar else None
+        self._said = time.monotonic()
+
+    def __enter__(self) -> "SweepWatch":
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def __call__(self, sweep: Sweep) -> None:
+        runs = f"{sweep.runs_done}/{sweep.runs} runs"
+        if self._bar and self._task is not None:
+            self._bar.update(self._task, completed=sweep.rounds_done, total=sweep.rounds, runs=runs)
+        elif not self.quiet and time.monotonic() - self._said > LINE_SECONDS:
+            self._said = time.monotonic()
+            left = "compiling" if sweep.seconds_left is None else f"{sweep.seconds_left:,.0f} s left"
+            say(f"{runs}, round {sweep.rounds_done:,}/{sweep.rounds:,}, {left}")
+        if self.stop.asked:
+            raise Interrupted
+
+
+def _sweep_bar() -> Progress:
+    return Progress(
+        TextColumn("{task.fields[runs]}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        expand=True,
+    )
 
 
 def _bar() -> Progress:

@@ -1,5 +1,6 @@
 """`Federation`: the samples, which client holds which, the server's own set, the test set."""
 
+from dataclasses import replace
 from typing import Literal
 
 import equinox as eqx
@@ -45,7 +46,8 @@ class Federation(eqx.Module):
     """Sample numbers, holder after holder and the server last, over one `Dataset`.
 
     The static sizes are what array shapes need; everything else is a leaf, so federations
-    of equal shape can be stacked.
+    of equal shape can be stacked. `server_most` bounds the server's samples, so that servers
+    of different sizes can be made of one shape.
     """
 
     dataset: Dataset
@@ -55,21 +57,36 @@ class Federation(eqx.Module):
     largest: int = eqx.field(static=True)
     typical: int = eqx.field(static=True)
     ragged: bool = eqx.field(static=True)
-    server_samples: int = eqx.field(static=True)
+    server_most: int = eqx.field(static=True)
     augment: bool = eqx.field(static=True)
 
-    def __init__(self, dataset: Dataset, parts: list[np.ndarray], server: np.ndarray, augment: bool = False):
+    @classmethod
+    def of(
+        cls, dataset: Dataset, parts: list[np.ndarray], server: np.ndarray, augment: bool = False
+    ) -> "Federation":
+        """The federation in which client i holds the sample numbers `parts[i]`."""
         counts = np.array([len(part) for part in parts])
-        self.dataset = dataset
-        self.samples = jnp.asarray(np.concatenate([*parts, server]), jnp.int32)
-        self.clients = Shard(
-            jnp.asarray(np.cumsum(counts) - counts, jnp.int32), jnp.asarray(counts, jnp.int32)
+        return cls(
+            dataset,
+            samples=jnp.asarray(np.concatenate([*parts, server]), jnp.int32),
+            clients=Shard(jnp.asarray(np.cumsum(counts) - counts, jnp.int32), jnp.asarray(counts, jnp.int32)),
+            server=Shard(jnp.int32(counts.sum()), jnp.int32(len(server))),
+            largest=int(counts.max()),
+            typical=int(np.median(counts)),
+            ragged=bool(counts.min() < counts.max()),
+            server_most=len(server),
+            augment=augment,
         )
-        self.server = Shard(jnp.int32(counts.sum()), jnp.int32(len(server)))
-        self.largest, self.typical = int(counts.max()), int(np.median(counts))
-        self.ragged = bool(counts.min() < counts.max())
-        self.server_samples = len(server)
-        self.augment = augment
+
+    def padded(self, held: int, server_most: int) -> "Federation":
+        """The same federation in arrays for `held` samples in all and `server_most` of the server."""
+        samples = jnp.pad(self.samples, (0, held - len(self.samples)))
+        return replace(self, samples=samples, server_most=server_most)
+
+    @property
+    def server_samples(self) -> int:
+        """The number of the server's samples, n_T. Host code."""
+        return int(self.server.count)
 
     @property
     def size(self) -> int:
@@ -183,7 +200,7 @@ def federate(
         parts = by_chance(pool, count, *sizes)
     else:
         parts = by_column(np.asarray(dataset.client), pool)
-    return Federation(dataset, parts, server, augment)
+    return Federation.of(dataset, parts, server, augment)
 
 
 def _client_count(dataset: Dataset, clients: int | None, partition: str) -> int:

@@ -39,13 +39,13 @@ def unpack(files: dict[str, bytes], training: Training) -> None:
 
 def pack_tensors(tree: PyTree) -> bytes:
     """The leaves of a pytree as safetensors, named by their paths."""
-    return save_tensors({name: np.asarray(leaf) for name, leaf in _named_leaves(tree)})
+    return save_tensors({name: np.asarray(leaf) for name, leaf in named_leaves(tree)})
 
 
 def unpack_tensors(content: bytes, like: Carry) -> Carry:
     """A pytree of the structure of `like` with the packed leaves."""
     found = load_tensors(content)
-    names = [name for name, _ in _named_leaves(like)]
+    names = [name for name, _ in named_leaves(like)]
     if sorted(names) != sorted(found):
         raise InputError("checkpoint", "state.safetensors", "belongs to another run than spec.toml describes")
     leaves = [jnp.asarray(found[name]) for name in names]
@@ -63,6 +63,7 @@ def pack_table(table: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def _named_leaves(tree: PyTree) -> list[tuple[str, jax.Array]]:
+def named_leaves(tree: PyTree) -> list[tuple[str, jax.Array]]:
+    """Leaves by their paths, such as `state.params.weight`."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return [(jax.tree_util.keystr(path, simple=True, separator="."), leaf) for path, leaf in leaves]

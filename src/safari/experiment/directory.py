@@ -74,13 +74,15 @@ class Directory:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file so that it is there whole or as before."""
-        handle, beside = tempfile.mkstemp(prefix=f".{name}.", dir=self.path)
+        target = self.path / name
+        target.parent.mkdir(exist_ok=True)
+        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, self.path / name)
+        os.replace(beside, target)
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         self.write(name, (json.dumps(content, indent=2) + "\n").encode())
@@ -88,10 +90,10 @@ class Directory:
     def finished(self) -> bool:
         return (self.path / SUMMARY).is_file()
 
-    def save_checkpoint(self, round: int, files: dict[str, bytes]) -> None:
-        """Replace the checkpoint by one that holds `files`."""
-        folder = self.path / CHECKPOINT
-        folder.mkdir(exist_ok=True)
+    def save_checkpoint(self, round: int, files: dict[str, bytes], place: str = CHECKPOINT) -> None:
+        """Replace the checkpoint in `place` by one that holds `files`."""
+        folder = self.path / place
+        folder.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=".", dir=folder))
         for name, content in files.items():
             with (beside / name).open("wb") as file:
@@ -107,20 +109,19 @@ class Directory:
             if other != target:
                 shutil.rmtree(other, ignore_errors=True)
 
-    def load_checkpoint(self) -> dict[str, bytes] | None:
-        """The files of the newest complete checkpoint, if there is one."""
-        saved = sorted((self.path / CHECKPOINT).glob("round-*"))
+    def load_checkpoint(self, place: str = CHECKPOINT) -> dict[str, bytes] | None:
+        """The files of the newest complete checkpoint in `place`, if there is one."""
+        saved = sorted((self.path / place).glob("round-*"))
         return {file.name: file.read_bytes() for file in saved[-1].iterdir()} if saved else None
 
     def sweep(self) -> None:
         """Remove what a killed writer left beside its target."""
-        for folder in (self.path, self.path / CHECKPOINT):
-            for left in folder.glob(".*"):
-                if left.is_dir():
-                    shutil.rmtree(left, ignore_errors=True)
-                else:
-                    with contextlib.suppress(OSError):
-                        left.unlink()
+        for left in self.path.rglob(".*"):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    left.unlink()
 
 
 def refuse_existing(path: Path) -> None:

@@ -6,6 +6,7 @@ import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Literal, Union
 
 from pydantic import TypeAdapter, ValidationError
@@ -32,19 +33,29 @@ class Key:
         """`value` as the noun wants it, or an error that names `path`."""
         value = tuple(value) if isinstance(value, list) else value
         try:
-            return TypeAdapter(self.hint).validate_python(value, strict=True)
+            return _adapter(self.hint).validate_python(value, strict=True)
         except ValidationError:
             raise InputError(path, value, f"must be {describe(self.hint)}") from None
 
 
-def keys_of(noun: Callable[..., Any], leave_out: Iterable[str] = ()) -> dict[str, Key]:
-    """The keys that a noun (a class or function) takes."""
+@cache
+def _adapter(hint: Any) -> TypeAdapter:
+    """Building one takes longer than using it; a sweep reads hundreds of specs."""
+    return TypeAdapter(hint)
+
+
+@cache
+def _all_keys(noun: Callable[..., Any]) -> dict[str, Key]:
     hints = typing.get_type_hints(noun)
     return {
         name: Key(_without_nouns(hints.get(name, Any)), parameter.default)
         for name, parameter in inspect.signature(noun).parameters.items()
-        if name not in leave_out
     }
+
+
+def keys_of(noun: Callable[..., Any], leave_out: Iterable[str] = ()) -> dict[str, Key]:
+    """The keys that a noun (a class or function) takes."""
+    return {name: key for name, key in _all_keys(noun).items() if name not in leave_out}
 
 
 def read_table(path: str, given: Any, keys: dict[str, Key]) -> dict[str, Any]:

@@ -38,10 +38,13 @@ class Spec:
     def seed(self) -> int:
         return self.tables["train"]["seed"]
 
-    def prepare(self) -> Run:
-        """Build all parts and bind them; raises `InputError` if they do not fit."""
+    def prepare(self, federation: Federation | None = None) -> Run:
+        """Build all parts and bind them; raises `InputError` if they do not fit.
+
+        `federation` is the one that `[data]` describes, where it has been built already.
+        """
         train_table = self.tables["train"]
-        federation = self.federation()
+        federation = self.federation() if federation is None else federation
         model = self.model()
         if ":" in self.tables["model"]["name"]:
             _try_model(self.tables["model"]["name"], model, federation)
@@ -53,6 +56,7 @@ class Spec:
             train_table["rounds"],
             train_table["seed"],
             train_table["evaluate_every"],
+            train_table["precision"],
         )
 
     def federation(self) -> Federation:
@@ -109,7 +113,7 @@ def apply_overrides(given: dict[str, Any], overrides: Iterable[str]) -> dict[str
         names = path.strip().split(".")
         if not equals or not all(names):
             raise InputError("override", override, "must be key=value, such as algorithm.q=0.6")
-        given = _set(given, names, _parse(text.strip()), path)
+        given = set_key(given, names, _parse(text.strip()), path)
     return given
 
 
@@ -122,7 +126,7 @@ def complete(given: dict[str, Any]) -> Spec:
     tables = {name: given.get(name, {}) for name in TABLES}
     train_keys = keys_of(train, ("federation", "algorithm", "model", "participation", "on_progress"))
     train_table = read_table("train", tables["train"], train_keys)
-    check_train(**train_table)
+    check_train(train_table["rounds"], train_table["seed"], train_table["evaluate_every"])
     return Spec(
         {
             "data": _read_data(tables["data"], train_table["seed"]),
@@ -138,14 +142,14 @@ def with_algorithm(given: dict[str, Any], name: str, seed: int) -> dict[str, Any
     """What was given, but for another algorithm and seed; keys that it lacks are left out."""
     if name not in ALGORITHMS:
         raise InputError("--algorithms", name, f"must be one of {', '.join(ALGORITHMS)}")
-    given = _set(given, ["train", "seed"], seed, "train.seed")
-    given = _set(given, ["algorithm", "name"], name, "algorithm.name")
+    given = set_key(given, ["train", "seed"], seed, "train.seed")
+    given = set_key(given, ["algorithm", "name"], name, "algorithm.name")
     if name in CLIENT_ALGORITHMS:
         table = given["algorithm"].get("clients", {})
         known = keys_of(CLIENT_ALGORITHMS[name])
         elsewhere = {key for kind in CLIENT_ALGORITHMS.values() for key in keys_of(kind)} - set(known)
         kept = {key: value for key, value in table.items() if key not in elsewhere}
-        given = _set(given, ["algorithm", "clients"], kept, "algorithm.clients")
+        given = set_key(given, ["algorithm", "clients"], kept, "algorithm.clients")
     return given
 
 
@@ -246,12 +250,12 @@ def _build(path: str, noun: Any, table: dict[str, Any]) -> Any:
         return noun(**table)
 
 
-def _set(given: dict[str, Any], names: list[str], value: Any, path: str) -> dict[str, Any]:
+def set_key(given: dict[str, Any], names: list[str], value: Any, path: str) -> dict[str, Any]:
     """A copy of nested tables with one value replaced."""
     if not isinstance(given, dict):
         raise InputError(path, value, "leads through a key that is not a table")
     first, *rest = names
-    return {**given, first: _set(given.get(first, {}), rest, value, path) if rest else value}
+    return {**given, first: set_key(given.get(first, {}), rest, value, path) if rest else value}
 
 
 def _parse(text: str) -> Any:

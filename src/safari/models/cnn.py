@@ -4,19 +4,18 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from safari.errors import check, check_count
 from safari.models.base import Model, Params
-from safari.models.convolution import convolve, halve
-from safari.models.dense import dense, he_normal, init_dense
+from safari.models.convolution import convolve_and_halve
+from safari.models.dense import dense, init_dense, init_layer
 
 
 class CNN(Model):
     """5 x 5 convolutions of 32 and 64 channels, each pooled 2 x 2, then 512 dense units.
 
-    ReLU, He initialisation. `channels`, `kernel` and `hidden` change the sizes.
+    ReLU between layers. `channels`, `kernel` and `hidden` change the sizes.
     """
 
     channels: tuple[int, ...] = eqx.field(static=True, default=(32, 64), converter=tuple)
@@ -41,10 +40,7 @@ class CNN(Model):
         for layer, outputs in enumerate(self.channels):
             kernel = (self.kernel, self.kernel, inputs, outputs)
             fan_in = self.kernel * self.kernel * inputs
-            params[f"conv{layer}"] = {
-                "kernel": he_normal(jax.random.fold_in(key, layer), kernel, fan_in),
-                "bias": jnp.zeros(outputs),
-            }
+            params[f"conv{layer}"] = init_layer(jax.random.fold_in(key, layer), kernel, fan_in, "kernel")
             height, width, inputs = height // 2, width // 2, outputs
         check(
             height > 0 and width > 0, "channels", self.channels, f"too many layers for images of {shape[:2]}"
@@ -57,6 +53,6 @@ class CNN(Model):
     def apply(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
         for layer in range(len(self.channels)):
             conv = params[f"conv{layer}"]
-            x = halve(jax.nn.relu(convolve(x, conv["kernel"]) + conv["bias"]))
+            x = jax.nn.relu(convolve_and_halve(x, conv["kernel"]) + conv["bias"])
         x = jax.nn.relu(dense(params["dense0"], x.reshape(len(x), -1)))
         return dense(params["dense1"], x)

@@ -58,7 +58,7 @@ class Participation(eqx.Module):
         check(slots <= left, "per_round", self.per_round, f"only {left} of {clients} clients ever take part")
         mask = np.zeros(clients, bool)
         mask[excluded] = True
-        return Roster(self.availability, jnp.asarray(mask), self.dropout, slots)
+        return Roster(self.availability, jnp.asarray(mask), self.dropout, jnp.int32(slots), slots)
 
     def _excluded_clients(self, clients: int, seed: int) -> np.ndarray:
         if isinstance(self.excluded, int):
@@ -71,11 +71,15 @@ class Participation(eqx.Module):
 
 
 class Roster(eqx.Module):
-    """A `Participation` over a known number of clients, with its excluded set drawn."""
+    """A `Participation` over a known number of clients, with its excluded set drawn.
+
+    `per_round` clients are picked into `slots` places, which may be more.
+    """
 
     availability: Availability
     excluded: Bool[Array, " clients"]
     dropout: Array | float
+    per_round: Int[Array, ""]
     slots: int = eqx.field(static=True)
 
     @property
@@ -92,5 +96,5 @@ class Roster(eqx.Module):
         key = jax.random.fold_in(streams.availability, round)
         state, reachable = self.availability.step(state, key, round, self.clients)
         available = reachable & ~self.excluded
-        cohort = pick(jax.random.fold_in(streams.sampling, round), available, self.slots)
+        cohort = pick(jax.random.fold_in(streams.sampling, round), available, self.slots, self.per_round)
         return state, available, drop_out(jax.random.fold_in(streams.dropout, round), cohort, self.dropout)

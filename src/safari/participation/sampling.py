@@ -8,8 +8,12 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from safari.participation.cohort import Cohort
 
 
-def pick(key: Key[Array, ""], available: Bool[Array, " clients"], slots: int) -> Cohort:
-    """Pick `slots` clients uniformly without replacement; fewer if fewer are available.
+def pick(
+    key: Key[Array, ""], available: Bool[Array, " clients"], slots: int, wanted: Int[Array, ""] | int
+) -> Cohort:
+    """Pick `wanted` clients uniformly without replacement; fewer if fewer are available.
+
+    `slots` bounds `wanted`: cohorts of different sizes can be made of one shape.
 
     A client's lot does not depend on who else is available, so two runs that differ in
     availability still pick alike.
@@ -17,7 +21,8 @@ def pick(key: Key[Array, ""], available: Bool[Array, " clients"], slots: int) ->
     clients = available.shape[0]
     lot = jax.random.uniform(key, (clients,))
     _, order = jax.lax.top_k(jnp.where(available, -lot, -2.0), slots)
-    chosen = jnp.sort(jnp.where(available[order], order, clients))
+    taken = available[order] & (jnp.arange(slots) < wanted)
+    chosen = jnp.sort(jnp.where(taken, order, clients))
     picked = chosen < clients
     return Cohort(jnp.where(picked, chosen, 0), picked, picked)
 

@@ -60,3 +60,56 @@ def _percent(share: float | None) -> str:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
+
+
+def plan_table(groups: pl.DataFrame) -> Table:
+    """What a sweep would do: a row a compiled program."""
+    runs = int(groups["runs"].sum())
+    table = Table(title=f"{runs} runs, {len(groups)} programs", title_justify="left")
+    for name in ("data", "model", "algorithm"):
+        table.add_column(name)
+    for name in ("clients a round", "rounds", "runs", "side by side", "memory"):
+        table.add_column(name, justify="right")
+    for row in groups.iter_rows(named=True):
+        numbers = (row["places"], row["rounds"], row["runs"], row["side_by_side"])
+        memory = f"{row['bytes'] / 1e6:,.0f} MB"
+        table.add_row(row["data"], row["model"], row["algorithm"], *(f"{n:,}" for n in numbers), memory)
+    return table
+
+
+def sweep_table(groups: pl.DataFrame) -> Table:
+    """Mean, deviation and interval over the seeds, a row a point of the grid."""
+    table = Table(title="Test accuracy of the delivered model in %", title_justify="left")
+    settings = groups.columns[: groups.columns.index("runs")]
+    for name in (*settings, "runs", "mean ± deviation", "95 % interval", "after the last round"):
+        table.add_column(name, justify="right")
+    for row in groups.iter_rows(named=True):
+        table.add_row(
+            *(str(row[name]) for name in settings),
+            str(row["runs"]),
+            mean_deviation(row["mean"], row["deviation"]),
+            "" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}",
+            mean_deviation(row["last"], row["last_deviation"]),
+        )
+    return table
+
+
+def difference_table(differences: pl.DataFrame) -> Table:
+    """Paired differences between algorithms: same seeds, same clients in the same rounds."""
+    table = Table(title="Paired differences in points", title_justify="left")
+    settings = differences.columns[: differences.columns.index("runs")]
+    for name in (*settings, "runs", "difference", "95 % interval"):
+        table.add_column(name, justify="right")
+    for row in differences.iter_rows(named=True):
+        interval = "" if row["low"] is None else f"{row['low']:+.2f} to {row['high']:+.2f}"
+        table.add_row(
+            *(str(row[name]) for name in settings), str(row["runs"]), f"{row['mean']:+.2f}", interval
+        )
+    return table
+
+
+def mean_deviation(mean: float | None, deviation: float | None) -> str:
+    """`88.41 ± 0.52`, `88.41` for a single value, `missing` for none."""
+    if mean is None:
+        return "missing"
+    return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ± {deviation:.2f}"

@@ -1,0 +1,83 @@
+"""`safari reproduce`: the paper's tables redone, beside its own numbers."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from safari.cli.session import command
+from safari.errors import InputError
+
+
+def reproduce_command(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(help="mnist, cifar10, fashion-mnist, the key of a table, or all."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The directory to make.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="A directory to go on with.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="How many seeds; default: as many as the paper.")
+    ] = None,
+    fixed_partition: Annotated[
+        bool,
+        typer.Option("--fixed-partition", help="One partition for all seeds, as the paper had it."),
+    ] = False,
+    share: Annotated[
+        str | None, typer.Option("--share", help="Only the part k/n of the runs, for several machines.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Redo tables of the paper (default: into runs/reproduce-NAME)."""
+    with command():
+        if (resume is None) == (not what):
+            raise InputError(
+                "reproduce",
+                " ".join(what or []) or "(nothing)",
+                "needs mnist, cifar10, fashion-mnist, a table or all; or --resume DIRECTORY, not both",
+            )
+        if resume is not None and (out is not None or dry_run):
+            raise InputError("--resume", str(resume), "goes with neither --out nor --dry-run")
+        _reproduce(what or [], out, resume, seeds, fixed_partition, share, dry_run, quiet)
+
+
+def _reproduce(
+    what: list[str],
+    out: Path | None,
+    resume: Path | None,
+    seeds: int | None,
+    fixed_partition: bool,
+    share: str | None,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    from rich.console import Console
+
+    from safari.cli.run import free_folder
+    from safari.cli.sweep import carry_out, finish
+    from safari.experiment.sweep import plan_sweep
+    from safari.paper.directory import describe, read_reproduction
+    from safari.paper.recipes import reproduction
+    from safari.paper.terminal import flat_table, terminal_tables
+    from safari.report.tables import plan_table
+
+    if resume is not None:
+        path, spec, about = resume, None, {}
+        read_reproduction(path)
+    else:
+        spec, tables = reproduction(what, seeds, fixed_partition)
+        spec = spec.share(share) if share else spec
+        about = describe(what, tables, seeds, fixed_partition)
+        path = out or free_folder(Path("runs"), f"reproduce-{'-'.join(what)}")
+    if dry_run and spec is not None:
+        Console().print(plan_table(plan_sweep(spec).table()))
+        return
+    results = carry_out(path, spec, about, quiet, "reproduce")
+    found = read_reproduction(path)
+    flat_table(found).write_csv(path / "comparison.csv")
+    console = Console()
+    for table in terminal_tables(found):
+        console.print(table)
+    print(path)
+    finish(results)

@@ -1,0 +1,93 @@
+"""`safari sweep`: a grid of runs, planned into few programs, in one directory."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from safari.cli.session import FAILED, STOPPED, command, say
+from safari.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from safari.experiment.sweep import SweepSpec
+
+
+def sweep_command(
+    spec: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A TOML file with a [sweep] table, then key=value overrides.", metavar="SPEC [KEY=VALUE]..."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The directory to make.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="A directory to go on with.")] = None,
+    share: Annotated[
+        str | None, typer.Option("--share", help="Only the part k/n of the runs, for several machines.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Train every cell of a grid under every seed (default: into runs/sweep-NAME)."""
+    with command():
+        if (resume is None) == (not spec):
+            raise InputError(
+                "sweep", " ".join(spec or []) or "(nothing)", "needs a SPEC, or --resume DIRECTORY, not both"
+            )
+        if resume is not None and (out is not None or dry_run):
+            raise InputError("--resume", str(resume), "goes with neither --out nor --dry-run")
+        _sweep(spec or [], out, resume, share, dry_run, quiet)
+
+
+def _sweep(
+    spec: list[str], out: Path | None, resume: Path | None, share: str | None, dry_run: bool, quiet: bool
+) -> None:
+    from rich.console import Console
+
+    from safari.cli.run import free_folder
+    from safari.experiment.spec import apply_overrides, read_toml
+    from safari.experiment.sweep import load_sweep, plan_sweep
+    from safari.report.sweeps import differences, grouped
+    from safari.report.tables import difference_table, plan_table, sweep_table
+
+    whole = load_sweep(Path(spec[0]), spec[1:]) if spec else None
+    chosen = whole.share(share) if whole and share else whole
+    if dry_run and chosen is not None:
+        Console().print(plan_table(plan_sweep(chosen).table()))
+        return
+    path = resume or out or free_folder(Path("runs"), f"sweep-{Path(spec[0]).stem}")
+    about = {"spec": apply_overrides(read_toml(Path(spec[0])), spec[1:])} if spec else {}
+    results = carry_out(path, chosen, about, quiet, "sweep")
+    groups = grouped(results)
+    groups.write_csv(path / "table.csv")
+    Console().print(sweep_table(groups))
+    apart = differences(results)
+    if apart is not None:
+        Console().print(difference_table(apart))
+    print(path)
+    finish(results)
+
+
+def carry_out(
+    path: Path, spec: "SweepSpec | None", about: dict[str, Any], quiet: bool, verb: str
+) -> "pl.DataFrame":
+    """Start the sweep `spec` in `path`, or go on with the one that is there."""
+    from safari.cli.progress import SweepWatch
+    from safari.experiment import Interrupted
+    from safari.experiment.sweep import new_sweep, resume_sweep
+
+    with SweepWatch(quiet) as watch:
+        try:
+            return resume_sweep(path, watch) if spec is None else new_sweep(spec, path, watch, about)
+        except Interrupted:
+            say(f"stopped; go on with: safari {verb} --resume {path}")
+            raise typer.Exit(STOPPED) from None
+
+
+def finish(results: "pl.DataFrame") -> None:
+    """Exit with an error if runs diverged."""
+    diverged = int(results["diverged_at"].is_not_null().sum())
+    if diverged:
+        say(f"safari: {diverged} of {len(results)} runs diverged; see diverged_at in results.parquet")
+        raise typer.Exit(FAILED)

@@ -1,0 +1,118 @@
+"""The cells of a sweep: a grid over a spec's keys, times seeds."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from safari.errors import InputError, check, check_count, check_seed
+from safari.experiment.schema import Key, read_table
+from safari.experiment.spec import Spec, apply_overrides, complete, read_toml, set_key
+
+SWEEP = "sweep"
+SEED, DATA_SEED, EXCLUSION_SEED = "train.seed", "data.seed", "participation.seed"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep: what it sets beyond the base spec, and the whole spec that follows."""
+
+    settings: dict[str, Any]
+    spec: Spec
+
+    @cached_property
+    def key(self) -> str:
+        """Names the cell by what it computes, wherever the data lie: equal specs, equal keys."""
+        tables = {**self.spec.tables, "data": {**self.spec.tables["data"], "folder": None}}
+        return hashlib.sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class SweepSpec:
+    """A base spec (as given, not completed), and what each cell sets beyond it."""
+
+    base: dict[str, Any]
+    settings: tuple[dict[str, Any], ...]
+
+    def cells(self) -> list[Cell]:
+        """The cells, each once; raises `InputError` where one of them makes no sense."""
+        return unique(make_cell(self.base, settings) for settings in self.settings)
+
+    def share(self, text: str) -> "SweepSpec":
+        """The part `k/n` of the cells: every n-th, from the k-th on. Together the parts are all."""
+        part, slash, parts = text.partition("/")
+        sound = slash and part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)
+        if not sound:
+            raise InputError("--share", text, "must be k/n with 1 <= k <= n, such as 1/3")
+        keep = self.cells()[int(part) - 1 :: int(parts)]
+        return SweepSpec(self.base, tuple(cell.settings for cell in keep))
+
+
+def make_cell(base: dict[str, Any], settings: dict[str, Any]) -> Cell:
+    given = base
+    for path, value in settings.items():
+        given = set_key(given, path.split("."), value, path)
+    return Cell(settings, complete(given))
+
+
+def unique(cells: Iterable[Cell]) -> list[Cell]:
+    return list({cell.key: cell for cell in cells}.values())
+
+
+def load_sweep(path: Path, overrides: Iterable[str] = ()) -> SweepSpec:
+    """Read a spec with a `[sweep]` table: `seeds`, `fixed_partition`, `grid`."""
+    given = apply_overrides(read_toml(path), overrides)
+    table = read_table(SWEEP, given.get(SWEEP, {}), _KEYS)
+    base = {name: value for name, value in given.items() if name != SWEEP}
+    grid = flat(table["grid"])
+    for name, values in grid.items():
+        whole = f"{SWEEP}.grid.{name}"
+        check(isinstance(values, list) and bool(values), whole, values, "must be a list of values to try")
+        check(name != SEED, whole, values, "give sweep.seeds instead")
+    first = complete(base).seed
+    seeds = _seeds(table["seeds"], first)
+    fixed = {DATA_SEED: first, EXCLUSION_SEED: first} if table["fixed_partition"] else {}
+    fixed = {name: value for name, value in fixed.items() if not _given(base, name) and name not in grid}
+    return SweepSpec(
+        base,
+        tuple(
+            {**dict(zip(grid, point, strict=True)), **fixed, SEED: seed}
+            for point in itertools.product(*grid.values())
+            for seed in seeds
+        ),
+    )
+
+
+_KEYS = {
+    "seeds": Key(int | tuple[int, ...], 1),
+    "fixed_partition": Key(bool, False),
+    "grid": Key(dict, {}),
+}
+
+
+def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, its keys dotted paths."""
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
+
+
+def _seeds(seeds: int | tuple[int, ...], first: int) -> list[int]:
+    if isinstance(seeds, int):
+        check_count("sweep.seeds", seeds)
+        return list(range(first, first + seeds))
+    for seed in seeds:
+        check_seed("sweep.seeds", seed)
+    if len(seeds) != len(set(seeds)) or not seeds:
+        raise InputError("sweep.seeds", seeds, "must be seeds, each once")
+    return list(seeds)
+
+
+def _given(base: dict[str, Any], path: str) -> bool:
+    table, name = path.split(".")
+    return isinstance(base.get(table), dict) and name in base[table]

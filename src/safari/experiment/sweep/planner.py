@@ -1,0 +1,229 @@
+"""The planner: cells of equal shape become units, each one call of a compiled program.
+
+Sizes that only bound something (the server's samples, the places of a cohort) are padded to
+the largest of a group, so that cells which differ in them share a program.
+"""
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import polars as pl
+
+from safari.algorithms import Task
+from safari.engine import Run, shape_key
+from safari.experiment.sweep.cells import Cell
+
+MEMORY_SHARE = 0.5
+"""The part of a device's memory that units in flight may take by estimate."""
+
+MOST_LANES = 8
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A cell whose run is built; `done` rounds of it are behind already."""
+
+    cell: Cell
+    run: Run
+    done: int = 0
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Cells that go through one compiled program together, `width` runs wide."""
+
+    cells: tuple[Prepared, ...]
+    width: int
+    bytes: int
+    work: float
+    group: int
+    alone: bool = False
+    """Fills the device by itself: no other such unit beside it."""
+
+    @property
+    def done(self) -> int:
+        return self.cells[0].done
+
+    @property
+    def rounds(self) -> int:
+        return self.cells[0].run.rounds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Units, the longest first, and how many may be in flight at once."""
+
+    units: tuple[Unit, ...]
+    lanes: int
+    memory: int
+
+    def table(self) -> pl.DataFrame:
+        """A row a group: its runs, and how they are put through its program."""
+        groups: dict[int, list[Unit]] = {}
+        for unit in self.units:
+            groups.setdefault(unit.group, []).append(unit)
+        return pl.DataFrame([_group_row(units) for units in groups.values()])
+
+
+def _group_row(units: list[Unit]) -> dict[str, Any]:
+    one = units[0].cells[0]
+    tables = one.cell.spec.tables
+    return {
+        "data": Path(tables["data"]["source"]).stem,
+        "model": tables["model"]["name"],
+        "algorithm": tables["algorithm"]["name"],
+        "places": one.run.roster.slots,
+        "rounds": one.run.rounds - one.done,
+        "runs": sum(len(unit.cells) for unit in units),
+        "calls": len(units),
+        "side_by_side": units[0].width,
+        "bytes": units[0].bytes,
+    }
+
+
+def make_plan(prepared: Sequence[Prepared]) -> Plan:
+    """Group, pad, stack and split."""
+    memory = int(device_memory() * MEMORY_SHARE)
+    groups: dict[Any, list[Prepared]] = {}
+    for one in prepared:
+        groups.setdefault(_loose_key(one), []).append(one)
+    units = [
+        unit
+        for number, group in enumerate(groups.values())
+        for unit in _split(_padded(group), memory, number)
+    ]
+    units.sort(key=lambda unit: -unit.work)
+    return Plan(tuple(units), _lanes(units), memory)
+
+
+def device_memory() -> int:
+    """Bytes of the device that trains, or of the machine where that is the CPU."""
+    stats = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
+    return stats["bytes_limit"] if stats else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+
+
+def _lanes(units: Sequence[Unit]) -> int:
+    """How many units run side by side.
+
+    On a CPU a unit keeps about one core busy. On a GPU units take turns, but one compiles
+    while another runs.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, len(units), MOST_LANES))
+
+
+def _loose_key(one: Prepared) -> Any:
+    """Equal for cells that one program can serve once they are padded."""
+    federation, roster = one.run.task.federation, one.run.roster
+    loose = eqx.tree_at(
+        lambda run: (run.task.federation, run.roster),
+        one.run,
+        (
+            replace(federation, samples=jnp.zeros(0, jnp.int32), server_most=0),
+            replace(roster, slots=0) if _pads_cohorts() else roster,
+        ),
+    )
+    data = one.cell.spec.tables["data"]
+    return shape_key(loose), data["source"], data["folder"], one.done
+
+
+def _pads_cohorts() -> bool:
+    """Empty places in a cohort cost time on a CPU; on a GPU another program costs more."""
+    return jax.default_backend() != "cpu"
+
+
+def _padded(group: list[Prepared]) -> list[Prepared]:
+    held = max(len(one.run.task.federation.samples) for one in group)
+    server_most = max(one.run.task.federation.server_most for one in group)
+    slots = max(one.run.roster.slots for one in group)
+
+    def pad(one: Prepared) -> Prepared:
+        federation = one.run.task.federation.padded(held, server_most)
+        roster = replace(one.run.roster, slots=slots)
+        run = eqx.tree_at(lambda run: (run.task.federation, run.roster), one.run, (federation, roster))
+        return replace(one, run=run)
+
+    return [pad(one) for one in group]
+
+
+def _split(group: list[Prepared], memory: int, number: int) -> list[Unit]:
+    """Units of one width that fit the memory; single runs where stacking does not pay."""
+    run = group[0].run
+    each = run_bytes(run)
+    most = max(1, memory // each) if _stacks(run) else 1
+    count = math.ceil(len(group) / most)
+    width = math.ceil(len(group) / count)
+    work = float(run.rounds - group[0].done) * width * _round_work(run)
+    return [
+        Unit(tuple(group[start : start + width]), width, width * each, work, number, _alone(run))
+        for start in range(0, len(group), width)
+    ]
+
+
+def _stacks(run: Run) -> bool:
+    """Whether runs go through the program side by side, or one after another.
+
+    On a CPU single runs on all cores are faster: stacked runs work both sides of every coin,
+    and batched products of small matrices are slow there. Networks that fill a GPU by
+    themselves gain nothing either.
+    """
+    return jax.default_backend() != "cpu" and run.task.model.side_by_side
+
+
+def _alone(run: Run) -> bool:
+    return jax.default_backend() != "cpu" and not _stacks(run)
+
+
+def run_bytes(run: Run) -> int:
+    """An estimate of what one run takes: what it holds, and its largest step.
+
+    The step is counted as if no intermediate value of gradient and update were reused.
+    """
+    arrays = eqx.filter(run, eqx.is_array)
+    held = _bytes(arrays) - _bytes(arrays.task.federation.dataset)
+    params = jax.eval_shape(lambda: _init(run.task))
+    copies = run.roster.slots if run.task.clients_batched(params) else 1
+    state = 4 * _bytes(params) + copies * 2 * _bytes(params)
+    return held + state + copies * _step_bytes(run, params)
+
+
+def _step_bytes(run: Run, params: Any) -> int:
+    task, size = run.task, _batch_size(run)
+    dataset = task.federation.dataset
+    x = jax.ShapeDtypeStruct((size, *dataset.shape), jnp.float32)
+
+    def surprise(params: Any, x: Any) -> Any:
+        return jax.nn.logsumexp(task.logits(params, x), axis=1).sum()
+
+    jaxpr = jax.make_jaxpr(jax.grad(surprise))(params, x)
+    inner = sum(_bytes([out.aval for out in eqn.outvars]) for eqn in jaxpr.jaxpr.eqns)
+    return inner + 2 * size * math.prod(dataset.shape) * 4
+
+
+def _round_work(run: Run) -> float:
+    """Proportional to the arithmetic of a round, to put long units first."""
+    params = jax.eval_shape(lambda: _init(run.task))
+    return run.roster.slots * run.task.federation.typical * _bytes(params) + 1.0
+
+
+def _batch_size(run: Run) -> int:
+    algorithm: Any = run.algorithm
+    clients = getattr(algorithm, "clients", algorithm)
+    return int(clients.batch_size)
+
+
+def _init(task: Task) -> Any:
+    dataset = task.federation.dataset
+    return task.model.init(jax.random.key(0), dataset.shape, dataset.classes)
+
+
+def _bytes(tree: Any) -> int:
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)]
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)

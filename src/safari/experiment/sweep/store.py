@@ -1,0 +1,168 @@
+"""The directory of a sweep, and what is in it.
+
+    spec.toml             what was asked for, and the versions that wrote it
+    cells.json            the base spec, and what each cell sets beyond it
+    finished/*.parquet    a row a finished cell, its history in lists
+    unfinished/*/         states of runs in progress
+    results.parquet       all finished cells, once the sweep is through or stops
+
+A cell is named by what it computes, so a directory can be copied to another machine and
+gone on with there, and what several machines finished can be put together by copying files.
+"""
+
+import io
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import polars as pl
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from safari.bundle import Bundle
+from safari.errors import InputError
+from safari.experiment.checkpoint import named_leaves, pack_table
+from safari.experiment.directory import Directory
+from safari.experiment.sweep.cells import Cell, SweepSpec
+from safari.result import Log
+
+CELLS, FINISHED, UNFINISHED, RESULTS = "cells.json", "finished", "unfinished", "results.parquet"
+STATE, HISTORY, ABOUT = "state.safetensors", "history.parquet", "about.json"
+CURVE = ("round", "kind", "accuracy", "loss", "accuracy_synced")
+"""The columns of a history that a sweep keeps, at the rounds that were evaluated."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """How far a cell had come when its state was saved."""
+
+    done: int
+    leaves: dict[str, np.ndarray]
+    history: pl.DataFrame
+
+
+class Store:
+    """Reads and writes the parts of a sweep's directory."""
+
+    def __init__(self, directory: Directory):
+        self.directory = directory
+        self._held: dict[str, set[str]] = {}
+
+    @property
+    def path(self) -> Path:
+        return self.directory.path
+
+    def write_plan(self, spec: SweepSpec) -> None:
+        plan = {"base": spec.base, "cells": list(spec.settings)}
+        self.directory.write(CELLS, json.dumps(plan, indent=0).encode())
+
+    def finish(self, name: str, cells: Sequence[Cell], logs: Sequence[Log]) -> None:
+        """Note that `cells` are finished; their saved states are no longer needed."""
+        rows = pl.DataFrame([row_of(cell, log) for cell, log in zip(cells, logs, strict=True)])
+        self.directory.write(f"{FINISHED}/{name}.parquet", pack_table(rows))
+        self._superseded({cell.key for cell in cells}, keep=None)
+
+    def save(self, name: str, cells: Sequence[Cell], bundle: Bundle) -> None:
+        """Save how far the runs of a bundle have come."""
+        carries = [dict(named_leaves(carry)) for carry in bundle.carries()]
+        stacked = {leaf: np.stack([carry[leaf] for carry in carries]) for leaf in carries[0]}
+        histories = [
+            history.with_columns(pl.lit(cell.key).alias("cell"))
+            for cell, history in zip(cells, bundle.histories(), strict=True)
+        ]
+        keys = [cell.key for cell in cells]
+        files = {
+            STATE: save_tensors(stacked),
+            HISTORY: pack_table(pl.concat(histories)),
+            ABOUT: json.dumps({"cells": keys, "done": bundle.done}).encode(),
+        }
+        self.directory.save_checkpoint(bundle.done, files, f"{UNFINISHED}/{name}")
+        self._held[name] = set(keys)
+        self._superseded(set(keys), keep=name)
+
+    def _superseded(self, keys: set[str], keep: str | None) -> None:
+        """Drop saved states that nobody needs now that `keys` are finished or saved anew."""
+        for name in [name for name in self._held if name != keep]:
+            self._held[name] -= keys
+            if not self._held[name]:
+                del self._held[name]
+                shutil.rmtree(self.path / UNFINISHED / name, ignore_errors=True)
+
+    def load_saved(self, finished: set[str]) -> dict[str, Saved]:
+        """The latest saved state of every cell that is not finished."""
+        latest: dict[str, Saved] = {}
+        for folder in sorted((self.path / UNFINISHED).glob("*")):
+            files = self.directory.load_checkpoint(f"{UNFINISHED}/{folder.name}")
+            if files is None:
+                continue
+            about, stacked = json.loads(files[ABOUT]), load_tensors(files[STATE])
+            history = pl.read_parquet(io.BytesIO(files[HISTORY]))
+            self._held[folder.name] = set(about["cells"])
+            for place, key in enumerate(about["cells"]):
+                if key in finished or (key in latest and latest[key].done >= about["done"]):
+                    continue
+                mine = history.filter(pl.col("cell") == key).drop("cell")
+                leaves = {name: leaf[place] for name, leaf in stacked.items()}
+                latest[key] = Saved(about["done"], leaves, mine)
+        return latest
+
+    def write_results(self, cells: Sequence[Cell]) -> pl.DataFrame:
+        """Put the finished cells together, in the order of the plan."""
+        results = in_order(read_finished(self.path), cells)
+        self.directory.write(RESULTS, pack_table(results))
+        return results
+
+
+def restore(bundle: Bundle, saved: Sequence[Saved]) -> None:
+    """Put a fresh bundle where its runs had come to."""
+    like = bundle.carries()[0]
+    names = [name for name, _ in named_leaves(like)]
+    for one in saved:
+        if sorted(one.leaves) != sorted(names):
+            raise InputError("--resume", UNFINISHED, "holds states of other runs than cells.json describes")
+    structure = jax.tree.structure(like)
+    carries = [jax.tree.unflatten(structure, [one.leaves[name] for name in names]) for one in saved]
+    bundle.restore(carries, [one.history for one in saved], saved[0].done)
+
+
+def read_plan(path: Path) -> SweepSpec:
+    if not (path / CELLS).is_file():
+        raise InputError("directory", str(path), f"is not a sweep (no {CELLS} in it)")
+    plan = json.loads((path / CELLS).read_text(encoding="utf-8"))
+    return SweepSpec(plan["base"], tuple(plan["cells"]))
+
+
+def read_finished(path: Path) -> pl.DataFrame:
+    """All finished cells of a sweep's directory, each once."""
+    files = sorted((path / FINISHED).glob("[!.]*.parquet"))
+    if not files:
+        return pl.DataFrame(schema={"cell": pl.String})
+    together = pl.concat([pl.read_parquet(file) for file in files], how="diagonal_relaxed")
+    return together.unique("cell", keep="first", maintain_order=True)
+
+
+def in_order(finished: pl.DataFrame, cells: Sequence[Cell]) -> pl.DataFrame:
+    """The rows of `cells`, in their order."""
+    return pl.DataFrame({"cell": [cell.key for cell in cells]}).join(
+        finished, on="cell", how="inner", maintain_order="left"
+    )
+
+
+def row_of(cell: Cell, log: Log) -> dict[str, Any]:
+    """A finished cell in one row: its settings, its numbers, its curve."""
+    curve = log.history.filter(pl.col("accuracy").is_not_null())
+    train = cell.spec.tables["train"]
+    return {
+        "cell": cell.key,
+        "settings": json.dumps(cell.settings),
+        "seed": train["seed"],
+        "precision": train["precision"],
+        "device": jax.devices()[0].device_kind,
+        **log.summary(),
+        **{f"curve_{name}": curve[name].to_list() for name in CURVE},
+    }

@@ -1,0 +1,61 @@
+"""A reproduction's directory: which tables it is for, and the runs it has so far."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from safari.errors import InputError
+from safari.experiment.directory import SPEC
+from safari.experiment.sweep import read_sweep
+from safari.paper.compare import Comparison, Results, all_comparisons
+from safari.paper.effects import Effect, effects_of
+from safari.paper.protocol import DATASETS
+from safari.paper.recipes import datasets_of
+
+REPRODUCE = "reproduce"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What was to be redone, and how far it is."""
+
+    tables: tuple[str, ...]
+    datasets: frozenset[str]
+    planned: int
+    finished: pl.DataFrame
+    results: Results
+
+    def comparisons(self) -> dict[str, list[Comparison]]:
+        return all_comparisons(self.results, self.tables, set(self.datasets))
+
+    def effects(self) -> list[Effect]:
+        return effects_of(self.results, set(self.datasets))
+
+
+def describe(names: list[str], tables: tuple[str, ...], seeds: int | None, fixed_partition: bool) -> dict:
+    """What goes into spec.toml."""
+    asked = [name for name in names if name in DATASETS]
+    found = sorted(set(asked) if asked else {name for key in tables for name in datasets_of(key)})
+    table = {"tables": list(tables), "datasets": found, "fixed_partition": fixed_partition}
+    return {REPRODUCE: table | ({} if seeds is None else {"seeds": seeds})}
+
+
+def is_reproduction(path: Path) -> bool:
+    return (path / SPEC).is_file() and REPRODUCE in _spec(path)
+
+
+def read_reproduction(path: Path) -> Reproduction:
+    spec = _spec(path)
+    if REPRODUCE not in spec:
+        raise InputError("directory", str(path), "was not made by `safari reproduce`")
+    table = spec[REPRODUCE]
+    cells, finished = read_sweep(path)
+    seeds = table.get("seeds", max(entry.seeds for entry in DATASETS.values()))
+    results = Results(finished, seeds, table["fixed_partition"])
+    return Reproduction(tuple(table["tables"]), frozenset(table["datasets"]), len(cells), finished, results)
+
+
+def _spec(path: Path) -> dict:
+    return tomllib.loads((path / SPEC).read_text(encoding="utf-8"))

@@ -1,0 +1,111 @@
+"""A sweep's results, grouped: a row a point of the grid, statistics over its seeds."""
+
+import json
+import math
+from typing import Any
+
+import polars as pl
+
+from safari.report.statistics import Estimate, estimate, paired
+
+SEEDS = ("train.seed", "data.seed", "participation.seed")
+ALGORITHM = "algorithm.name"
+
+
+def varied(results: pl.DataFrame) -> list[str]:
+    """The settings in which the cells differ, seeds apart."""
+    values: dict[str, set[str]] = {}
+    for text in results["settings"]:
+        for name, value in json.loads(text).items():
+            values.setdefault(name, set()).add(json.dumps(value))
+    several = [name for name, found in values.items() if len(found) > 1 and name not in SEEDS]
+    return several or [name for name in values if name not in SEEDS][:1]
+
+
+def short(names: list[str]) -> list[str]:
+    """The last part of each path, where that tells them apart."""
+    last = [name.rsplit(".", 1)[-1] for name in names]
+    return [
+        tail if last.count(tail) == 1 and tail != "name" else name
+        for name, tail in zip(names, last, strict=True)
+    ]
+
+
+def points(results: pl.DataFrame) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """Rows by their varied settings, in the order of the sweep."""
+    names = varied(results)
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in results.iter_rows(named=True):
+        settings = json.loads(row["settings"])
+        key = tuple(_plain(settings.get(name)) for name in names)
+        found.setdefault(key, []).append(row)
+    return found
+
+
+def grouped(results: pl.DataFrame) -> pl.DataFrame:
+    """Accuracies in percent: `mean`, `deviation`, `low`, `high` of the delivered model."""
+    names = varied(results)
+    rows = []
+    for key, runs in points(results).items():
+        last = estimate_of(runs, "accuracy_last")
+        rows.append(
+            {
+                **dict(zip(short(names), key, strict=True)),
+                "runs": len(runs),
+                **_columns(estimate_of(runs, "accuracy")),
+                "last": last and last.mean,
+                "last_deviation": last and _or_none(last.deviation),
+                "ceiling": 100 * sum(run["accuracy_ceiling"] for run in runs) / len(runs),
+                "diverged": sum(run["diverged_at"] is not None for run in runs),
+            }
+        )
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def differences(results: pl.DataFrame) -> pl.DataFrame | None:
+    """Each algorithm minus the first, seed by seed; None unless algorithms were swept."""
+    names = varied(results)
+    if ALGORITHM not in names:
+        return None
+    place = names.index(ALGORITHM)
+    scores = {key: _scores(runs) for key, runs in points(results).items()}
+    first = next(iter(scores))[place]
+    rows = []
+    for key, mine in scores.items():
+        baseline = scores.get((*key[:place], first, *key[place + 1 :]))
+        difference = paired(mine, baseline) if key[place] != first and baseline else None
+        if difference is not None:
+            label = (*key[:place], f"{key[place]} - {first}", *key[place + 1 :])
+            rows.append(
+                {
+                    **dict(zip(short(names), label, strict=True)),
+                    "runs": difference.count,
+                    **_columns(difference),
+                }
+            )
+    return pl.DataFrame(rows, infer_schema_length=None) if rows else None
+
+
+def estimate_of(runs: list[dict[str, Any]], column: str) -> Estimate | None:
+    """Statistics of a column in percent; None if every run diverged before it was scored."""
+    values = [100 * run[column] for run in runs if run[column] is not None]
+    return estimate(values) if values else None
+
+
+def _scores(runs: list[dict[str, Any]]) -> dict[int, float]:
+    return {run["seed"]: 100 * run["accuracy"] for run in runs if run["accuracy"] is not None}
+
+
+def _columns(found: Estimate | None) -> dict[str, float | None]:
+    if found is None:
+        return {"mean": None, "deviation": None, "low": None, "high": None}
+    names = ("mean", "deviation", "low", "high")
+    return {name: _or_none(getattr(found, name)) for name in names}
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _plain(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list) else value
