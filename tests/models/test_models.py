@@ -59,7 +59,7 @@ def test_cnn_has_the_papers_layers():
 def test_models_learn_digits(model):
     federation = safari.federate("digits", partition="iid", server_samples=0, samples_per_client=120)
     algorithm = safari.FedAvg(local_rate=0.3, batch_size=20)
-    result = safari.train(federation, algorithm, model=model, rounds=15)
+    result = safari.train(federation, algorithm, model=model, rounds=30)
     assert result.accuracy > 0.85
 
 

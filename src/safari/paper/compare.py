@@ -1,5 +1,6 @@
 """Ours beside the paper's: each printed number, redone from a sweep's results."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ import polars as pl
 
 from safari.paper.numbers import PaperRow, PaperTable, paper_tables
 from safari.paper.protocol import SCORES, Method, Setting, cell_of
-from safari.paper.recipes import COVERED, coverage_cells, setting_of
+from safari.paper.recipes import setting_of
 from safari.report.statistics import Estimate, estimate, is_tie, paired
 
 
@@ -37,19 +38,24 @@ class Results:
         scores = self.scores(setting)
         return estimate(list(scores.values())) if scores else None
 
-    def gain(self, setting: Setting) -> Estimate | None:
-        """Points over FedAvg at the same point, seed by seed."""
-        return paired(self.scores(setting), self.scores(setting.by("fedavg")))
+    def gain(self, setting: Setting, method: Method) -> Estimate | None:
+        """Points of a method over FedAvg at the same point, seed by seed."""
+        return paired(self.scores(setting.by(method)), self.scores(setting.by("fedavg")))
 
-    def coverage(self) -> list[tuple[str, int, Estimate]]:
-        """Accuracy at p = 2, s = 4 by method and number of covered classes."""
-        found: dict[tuple[str, int], list[float]] = {}
-        for method, covered, cell in coverage_cells(self.seeds):
-            row = self._rows.get(cell.key)
-            if row is not None and row[SCORES[method]] is not None:
-                found.setdefault((method, covered), []).append(100 * row[SCORES[method]])
-        keys = [(method, covered) for method in ("fedavg", "safari") for covered in COVERED]
-        return [(*key, estimate(found[key])) for key in keys if key in found]
+    def coverage(self) -> list[tuple[Method, int, Estimate]]:
+        """Accuracy at p = 2, s = 4 by method and number of covered classes.
+
+        These are the runs whose excluded clients are listed, not drawn.
+        """
+        found: dict[tuple[Method, int], list[float]] = {}
+        for row in self._rows.values():
+            settings = json.loads(row["settings"])
+            method = settings["algorithm.name"]
+            listed = isinstance(settings["participation.excluded"], list)
+            if listed and settings["data.source"] == "mnist" and row[SCORES[method]] is not None:
+                key = (method, len(row["covered_classes"]))
+                found.setdefault(key, []).append(100 * row[SCORES[method]])
+        return [(*key, estimate(found[key])) for key in sorted(found)]
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,8 @@ class Comparison:
     """One printed number, and ours. Estimates are None where no run is finished.
 
     `server_only` and `literal` (one server step a round) are at the same point; in a table of
-    gains all three are gains over FedAvg.
+    gains all three are gains over FedAvg, and `accuracy` is ours without the baseline, beside
+    the paper's: its FedAvg plus its gain.
     """
 
     paper: PaperRow
@@ -66,6 +73,8 @@ class Comparison:
     ours: Estimate | None
     server_only: Estimate | None
     literal: Estimate | None
+    accuracy: Estimate | None
+    paper_accuracy: float | None
 
     @property
     def difference(self) -> float | None:
@@ -93,17 +102,32 @@ def _compare(row: PaperRow, metric: str, results: Results) -> Comparison:
     setting = setting_of(row)
 
     def at(method: Method) -> Estimate | None:
-        there = setting.by(method)
-        return results.gain(there) if metric == "gain" else results.accuracy(there)
+        return results.gain(setting, method) if metric == "gain" else results.accuracy(setting.by(method))
 
     assisted = row.method == "safari"
+    gain = metric == "gain"
+    baseline = _printed_fedavg(row) if gain else None
     return Comparison(
         row,
         setting,
         metric,
-        results.gain(setting) if metric == "gain" else results.accuracy(setting),
+        at(setting.method),
         at("server-only") if assisted else None,
         at("literal") if assisted else None,
+        results.accuracy(setting) if gain else None,
+        None if baseline is None or row.mean is None else baseline + row.mean,
+    )
+
+
+def _printed_fedavg(row: PaperRow) -> float | None:
+    """The paper's FedAvg at the point of a gain."""
+    return next(
+        (
+            other.mean
+            for other in paper_tables()["fedavg"].rows
+            if (other.dataset, other.p, other.s) == (row.dataset, row.p, row.s)
+        ),
+        None,
     )
 
 

@@ -15,7 +15,6 @@ from typing import Any, Literal
 from safari.experiment.sweep import Cell, flat, make_cell
 
 Method = Literal["fedavg", "safari", "server-only", "literal"]
-METHODS: tuple[Method, ...] = ("fedavg", "safari", "server-only", "literal")
 SCORES = {
     "fedavg": "accuracy_mean_last10",
     "safari": "accuracy",

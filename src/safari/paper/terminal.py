@@ -1,5 +1,6 @@
 """A reproduction for the terminal, and as one flat table."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -12,6 +13,7 @@ from safari.paper.numbers import paper_tables
 from safari.report.statistics import Estimate
 from safari.report.tables import mean_deviation
 
+NAMES = {"fedavg": "FedAvg", "safari": "SAFARI", "server-only": "server only", "literal": "one server step"}
 VERDICT = {True: "present", False: "absent", None: "runs missing"}
 
 
@@ -33,6 +35,8 @@ def comparison_rows(key: str, comparisons: list[Comparison]) -> list[dict[str, A
             "paper_deviation": one.paper.deviation,
             "paper_tie": one.paper.tie,
             "difference": one.difference,
+            **_columns("accuracy", one.accuracy),
+            "paper_accuracy": one.paper_accuracy,
             **_columns("server_only", one.server_only),
             **_columns("literal", one.literal),
         }
@@ -74,37 +78,67 @@ def difference_summary(comparisons: list[Comparison]) -> str:
 def _comparison_table(key: str, comparisons: list[Comparison]) -> Table:
     title = f"{key}: {paper_tables()[key].title} ({difference_summary(comparisons)})"
     table = Table(title=title, title_justify="left")
-    for name in (
-        "data",
-        "method",
-        "p",
-        "s",
-        "m",
-        "q",
-        "n_T",
-        "ours",
-        "paper",
-        "diff",
-        "server-only",
-        "1 step",
-    ):
+    columns = comparison_columns(comparisons)
+    for name in columns:
         table.add_column(name, justify="right")
-    for one in comparisons:
-        place = (one.setting.p, one.paper.s, one.setting.m, one.paper.q, one.setting.server_samples)
-        table.add_row(
-            one.paper.dataset,
-            one.paper.method,
-            *("" if value is None else f"{value:g}" for value in place),
-            _text(one.ours),
-            "-" if one.paper.tie else mean_deviation(one.paper.mean, one.paper.deviation),
-            "" if one.difference is None else f"{one.difference:+.2f}",
-            "" if one.paper.method == "fedavg" else _text(one.server_only),
-            "" if one.paper.method == "fedavg" else _text(one.literal),
-        )
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(text for text, _ in row))
     return table
 
 
-def _coverage_table(coverage: list[tuple[str, int, Estimate]]) -> Table:
+def comparison_columns(comparisons: list[Comparison]) -> dict[str, list[tuple[str, float | None]]]:
+    """The columns of a table for people: texts, and the numbers behind them.
+
+    A setting that is the same in all rows has no column; neither have companions that none
+    of the rows has.
+    """
+    found: dict[str, list[tuple[str, float | None]]] = {
+        "data": [(one.paper.dataset, None) for one in comparisons],
+        "method": [(NAMES[one.paper.method], None) for one in comparisons],
+        "p": [_number(one.setting.p) for one in comparisons],
+        "s": [_number(one.paper.s) for one in comparisons],
+        "m": [_number(one.setting.m) for one in comparisons],
+        "q": [_number(one.paper.q) for one in comparisons],
+        "n_T": [_number(one.setting.server_samples) for one in comparisons],
+    }
+    found = {name: column for name, column in found.items() if len(set(column)) > 1}
+    found["ours"] = [_cell(one.ours) for one in comparisons]
+    found["paper"] = [_printed(one) for one in comparisons]
+    found["difference"] = [_difference(one) for one in comparisons]
+    if comparisons[0].metric == "gain":
+        found["accuracy"] = [_cell(one.accuracy) for one in comparisons]
+        found["paper's"] = [_number(one.paper_accuracy, ".2f") for one in comparisons]
+    assisted = [one.paper.method == "safari" for one in comparisons]
+    if any(assisted):
+        pairs = list(zip(comparisons, assisted, strict=True))
+        found["server only"] = [_cell(one.server_only) if yes else ("", None) for one, yes in pairs]
+        found["one step"] = [_cell(one.literal) if yes else ("", None) for one, yes in pairs]
+    return found
+
+
+def _number(value: float | None, how: str = "g") -> tuple[str, float | None]:
+    return ("" if value is None else format(value, how), value)
+
+
+def _cell(found: Estimate | None) -> tuple[str, float | None]:
+    return (_text(found), None if found is None else found.mean)
+
+
+def _printed(one: Comparison) -> tuple[str, float | None]:
+    return (
+        ("-", None)
+        if one.paper.tie
+        else (mean_deviation(one.paper.mean, one.paper.deviation), one.paper.mean)
+    )
+
+
+def _difference(one: Comparison) -> tuple[str, float | None]:
+    if one.difference is not None:
+        return f"{one.difference:+.2f}", one.difference
+    return {None: "", True: "tie as well", False: "no tie here"}[one.ties_agree], None
+
+
+def _coverage_table(coverage: Sequence[tuple[str, int, Estimate]]) -> Table:
     table = Table(title="MNIST, p = 2, s = 4: accuracy by the classes that are covered", title_justify="left")
     for name in ("method", "classes covered", "runs", "accuracy"):
         table.add_column(name, justify="right")
