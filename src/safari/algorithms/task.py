@@ -95,7 +95,7 @@ class Task(eqx.Module):
         """Apply `function` to every slot of a cohort: batched, or in turn."""
         return jax.vmap(function)(slots) if self.clients_batched(params) else jax.lax.map(function, slots)
 
-    def clients_batched(self, params: Params) -> bool:
+    def clients_batched(self, params: PyTree[Any]) -> bool:
         """Whether models train side by side as batched products.
 
         Models that fill the machine by themselves go in turn. On a CPU that is so for all

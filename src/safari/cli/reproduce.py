@@ -67,6 +67,8 @@ def _reproduce(
         read_reproduction(path)
     else:
         spec, tables = reproduction(what, seeds, fixed_partition)
+        if not tables:
+            raise InputError("reproduce", " ".join(what), "no such table has numbers for that data set")
         spec = spec.share(share) if share else spec
         about = describe(what, tables, seeds, fixed_partition)
         path = out or free_folder(Path("runs"), f"reproduce-{'-'.join(what)}")

@@ -1,7 +1,12 @@
-"""What software a run was made by."""
+"""What software a run was made by, and where and when."""
 
+import datetime
+import os
 import platform
+import subprocess
+import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import jax
 
@@ -12,3 +17,29 @@ def versions() -> dict[str, str]:
     """Versions and the kind of device, as they go into `spec.toml`."""
     found = {package: version(package) for package in PACKAGES}
     return {"python": platform.python_version(), "device": jax.devices()[0].platform, **found}
+
+
+def provenance() -> dict[str, str]:
+    """Command, date, machine, and the commit where safari runs from a checkout.
+
+    `SAFARI_COMMIT` names the commit where the checkout was copied without its history.
+    """
+    devices = jax.devices()
+    machine = f"{len(devices)} x {devices[0].device_kind}, {os.cpu_count()} cores, {platform.system()}"
+    found = {
+        "command": " ".join(["safari", *sys.argv[1:]]),
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "machine": machine,
+    }
+    commit = os.environ.get("SAFARI_COMMIT") or _commit()
+    return found | ({"commit": commit} if commit else {})
+
+
+def _commit() -> str:
+    here = Path(__file__).parent
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

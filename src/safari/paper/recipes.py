@@ -19,20 +19,20 @@ COVERED = (7, 8, 9, 10)
 
 
 def tables_named(names: Sequence[str]) -> tuple[str, ...]:
-    """Keys of tables (and of the figure, and the coverage table) for what the user named."""
+    """Keys of tables (and of the figure, and the coverage table) for what the user named.
+
+    Data sets alone name all their tables; beside tables they say for which data.
+    """
     known = (*paper_tables(), FIGURE, COVERAGE)
-    chosen: list[str] = []
     for name in names:
-        if name == "all":
-            chosen += known
-        elif name in DATASETS:
-            chosen += [key for key in known if name in datasets_of(key)]
-        elif name in known:
-            chosen.append(name)
-        else:
+        if name not in ("all", *DATASETS, *known):
             choices = ", ".join(("all", *DATASETS, *known))
             raise InputError("what", name, f"must be among {choices}")
-    return tuple(dict.fromkeys(chosen))
+    datasets = {name for name in names if name in DATASETS} or set(DATASETS)
+    tables = [name for name in names if name in known]
+    if "all" in names or not tables:
+        tables = list(known)
+    return tuple(dict.fromkeys(key for key in tables if datasets_of(key) & datasets))
 
 
 def datasets_of(table: str) -> set[str]:

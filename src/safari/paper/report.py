@@ -53,10 +53,13 @@ def _row(folder: Path) -> dict[str, Any]:
 
 
 def _facts(spec: str, finished: pl.DataFrame) -> dict[str, str]:
-    versions = {name: str(value) for name, value in tomllib.loads(spec).get("versions", {}).items()}
+    tables = tomllib.loads(spec)
+    made = {name: str(value) for name, value in tables.get("made", {}).items()}
+    versions = {name: str(value) for name, value in tables.get("versions", {}).items()}
     if not len(finished):
-        return {"runs": "0", **versions}
+        return {"runs": "0", **made, **versions}
     return {
+        **made,
         "runs": str(len(finished)),
         "devices": ", ".join(sorted(set(finished["device"]))),
         "precision": ", ".join(sorted(set(finished["precision"]))),

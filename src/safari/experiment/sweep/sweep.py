@@ -21,7 +21,7 @@ from safari.experiment.run import CHECKPOINT_SECONDS, Interrupted
 from safari.experiment.sweep.cells import Cell, SweepSpec
 from safari.experiment.sweep.planner import Plan, Prepared, Unit, make_plan
 from safari.experiment.sweep.store import Saved, Store, in_order, read_finished, read_plan, restore
-from safari.experiment.versions import versions
+from safari.experiment.versions import provenance, versions
 
 LOOK_SECONDS = 0.5
 Watcher = Callable[["Progress"], None]
@@ -57,7 +57,8 @@ def new_sweep(spec: SweepSpec, out: Path, watch: Watcher, about: dict[str, Any])
     refuse_existing(out)
     cells = spec.cells()
     prepared = prepare_cells(cells, {})
-    with Directory.create(out, tomli_w.dumps({**about, "versions": versions()})) as directory:
+    about = {**about, "made": provenance(), "versions": versions()}
+    with Directory.create(out, tomli_w.dumps(about)) as directory:
         store = Store(directory)
         store.write_plan(spec)
         return _carry_out(store, cells, make_plan(prepared), {}, watch)

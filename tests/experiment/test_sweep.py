@@ -1,0 +1,185 @@
+"""Sweeps: the grid, the plan, resuming, sharing out, and what several sittings add up to."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import polars as pl
+import programs
+import pytest
+
+from safari.errors import InputError
+from safari.experiment import Interrupted, new_run
+from safari.experiment.run import read_summary
+from safari.experiment.sweep import load_sweep, make_cell, new_sweep, plan_sweep, read_sweep, resume_sweep
+from safari.experiment.sweep.store import FINISHED
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep-q.toml"
+SPEC = """
+[data]
+samples_per_client = 100
+[participation]
+excluded = 4
+per_round = 5
+[algorithm.clients]
+batch_size = 10
+[algorithm.server]
+steps = 3
+batch_size = 10
+[train]
+rounds = 30
+[sweep]
+seeds = 2
+[sweep.grid]
+algorithm.q = [0.5, 0.9]
+data.server_samples = [20, 50]
+"""
+NUMBERS = ("accuracy", "accuracy_last", "bytes_up", "server_rounds", "curve_loss", "curve_accuracy_synced")
+
+
+def ignore(_):
+    pass
+
+
+@pytest.fixture
+def spec_file(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(SPEC)
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "sweep.toml").write_text(SPEC)
+    return new_sweep(load_sweep(folder / "sweep.toml"), folder / "out", ignore, {})
+
+
+def test_the_grid_times_the_seeds(spec_file):
+    cells = load_sweep(spec_file).cells()
+    assert len(cells) == len({cell.key for cell in cells}) == 2 * 2 * 2
+    assert [cell.settings["algorithm.q"] for cell in cells] == [0.5] * 4 + [0.9] * 4
+    assert all(cell.spec.tables["data"]["seed"] == cell.spec.seed for cell in cells)
+
+
+def test_a_fixed_partition_stays_while_training_varies(spec_file):
+    cells = load_sweep(spec_file, ["sweep.fixed_partition=true", "train.seed=3"]).cells()
+    assert {cell.spec.seed for cell in cells} == {3, 4}
+    assert {cell.spec.tables["data"]["seed"] for cell in cells} == {3}
+    assert {cell.spec.tables["participation"]["seed"] for cell in cells} == {3}
+
+
+def test_a_cell_is_named_by_what_it_computes_not_by_where_the_data_lie():
+    here, there = (make_cell({}, {"data.folder": folder}) for folder in ("/a", "/b"))
+    assert here.key == there.key
+    assert here.key != make_cell({}, {"train.seed": 1}).key
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("sweep.grid.algorithm.q=0.5", "sweep.grid.algorithm.q"),
+        ("sweep.grid.algorithm.q=[]", "sweep.grid.algorithm.q"),
+        ("sweep.grid.algorithm.q=[0.5, 2.0]", "algorithm.q"),
+        ("sweep.grid.algorithm.nonsense=[1]", "algorithm.nonsense"),
+        ("sweep.grid.train.seed=[1, 2]", "sweep.grid.train.seed"),
+        ("sweep.seeds=0", "sweep.seeds"),
+        ("sweep.seeds=[1, 1]", "sweep.seeds"),
+        ("sweep.seeds='many'", "sweep.seeds"),
+        ("sweep.sheets=3", "sweep.sheets"),
+    ],
+)
+def test_bad_sweeps_name_the_key_and_write_nothing(spec_file, override, key):
+    out = spec_file.parent / "out"
+    with pytest.raises(InputError) as caught:
+        new_sweep(load_sweep(spec_file, [override]), out, ignore, {})
+    assert caught.value.key == key
+    assert not out.exists()
+
+
+def test_cells_that_differ_in_server_samples_share_a_program(spec_file):
+    plan = plan_sweep(load_sweep(spec_file)).table()
+    assert plan["runs"].to_list() == [8]
+    apart = plan_sweep(load_sweep(spec_file, ["sweep.grid.participation.per_round=[2, 5]"])).table()
+    assert sorted(apart["runs"].to_list()) == [8, 8]
+
+
+def test_a_cell_equals_the_single_run(whole, tmp_path, spec_file):
+    cell = load_sweep(spec_file).cells()[3]
+    new_run(cell.spec, tmp_path / "alone", ignore)
+    alone, row = read_summary(tmp_path / "alone"), whole.row(3, named=True)
+    assert row["cell"] == cell.key
+    for name in ("accuracy", "accuracy_last", "bytes_up", "server_rounds", "covered_classes", "excluded"):
+        assert row[name] == pytest.approx(alone[name], abs=1e-6), name
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(spec_file, tmp_path, whole, monkeypatch):
+    monkeypatch.setattr("safari.experiment.sweep.sweep.LOOK_SECONDS", 0.01)
+
+    def stop_soon(progress):
+        if progress.rounds_done > 60:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        new_sweep(load_sweep(spec_file), tmp_path / "out", stop_soon, {})
+    before = read_sweep(tmp_path / "out")[1]
+    began = []
+    results = resume_sweep(tmp_path / "out", lambda progress: began.append(progress.began_with))
+    assert began[0] >= 30 * len(before) > 0 or began[0] > 0
+    assert results.select(NUMBERS).equals(whole.select(NUMBERS))
+    assert not list((tmp_path / "out" / "unfinished").glob("*"))
+
+
+def test_shares_add_up_to_the_whole(spec_file, tmp_path, whole):
+    spec = load_sweep(spec_file)
+    for part in ("1/2", "2/2"):
+        new_sweep(spec.share(part), tmp_path / part.replace("/", "of"), ignore, {})
+    together = tmp_path / "together"
+    shutil.copytree(tmp_path / "1of2", together)
+    for file in (tmp_path / "2of2" / FINISHED).glob("*"):
+        shutil.copy(file, together / FINISHED)
+    plan = json.loads((together / "cells.json").read_text())
+    (together / "cells.json").write_text(json.dumps(plan | {"cells": list(spec.settings)}))
+    results = resume_sweep(together, lambda progress: pytest.fail("nothing was left to do"))
+    assert results.select(NUMBERS).equals(whole.select(NUMBERS))
+
+
+def test_diverging_cells_are_noted_and_the_others_go_on(spec_file, tmp_path):
+    wild = ["sweep.grid={algorithm={clients={local_rate=[0.1, 1e7]}}}", "sweep.seeds=1"]
+    results = new_sweep(load_sweep(spec_file, wild), tmp_path / "out", ignore, {})
+    assert [at is None for at in results["diverged_at"]] == [True, False]
+
+
+@pytest.mark.parametrize("kills", [4])
+def test_a_sweep_killed_at_random_moments_gives_the_same_tables(tmp_path, kills, monkeypatch):
+    monkeypatch.setenv("SAFARI_CHECKPOINT_SECONDS", "0.02")
+    text = SPEC.replace("rounds = 30", "rounds = 400")
+    (tmp_path / "sweep.toml").write_text(text)
+    done = programs.run("sweep", "sweep.toml", "--out", "whole", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    seen = set()
+    for number in range(kills):
+        arguments = ["sweep", "--resume", "killed"] if number else ["sweep", "sweep.toml", "--out", "killed"]
+        process = programs.start(*arguments, "--quiet", cwd=tmp_path)
+        finished = tmp_path / "killed" / FINISHED
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            if len(list(finished.glob("[!.]*"))) > number or list(
+                finished.parent.glob("unfinished/*/round-*")
+            ):
+                break
+            time.sleep(0.02)
+        process.kill()
+        process.communicate()
+        seen.add((len(list(finished.glob("[!.]*"))), len(list(finished.parent.glob("unfinished/*")))))
+    assert any(count for pair in seen for count in pair), "no kill came after a saved state"
+    done = programs.run("sweep", "--resume", "killed", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "killed" / "table.csv").read_bytes() == (tmp_path / "whole" / "table.csv").read_bytes()
+    one, two = (pl.read_parquet(tmp_path / name / "results.parquet") for name in ("whole", "killed"))
+    assert one.select(NUMBERS).equals(two.select(NUMBERS))
+
+
+def test_the_example_is_sound():
+    assert len(load_sweep(EXAMPLE).cells()) == 140

@@ -1,0 +1,97 @@
+"""Statistics over seeds: exact numbers where mathematics gives them."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from safari.report.page import render
+from safari.report.statistics import estimate, is_tie, paired
+from safari.report.sweep_page import sweep_page
+from safari.report.sweeps import differences, grouped, short, varied
+
+
+def test_mean_deviation_and_interval_of_four_values():
+    found = estimate([1.0, 2.0, 3.0, 4.0])
+    assert found.mean == 2.5
+    assert found.deviation == pytest.approx(math.sqrt(5 / 3))
+    assert found.high - found.mean == pytest.approx(3.182446 * math.sqrt(5 / 3) / 2, rel=1e-5)
+
+
+def test_one_value_has_no_deviation_and_none_has_no_mean():
+    assert math.isnan(estimate([3.0]).deviation)
+    with pytest.raises(ValueError, match="no values"):
+        estimate([])
+
+
+def test_the_interval_covers_the_mean_95_times_of_100():
+    rng = np.random.default_rng(0)
+    hits = [
+        abs((found := estimate(rng.normal(7, 2, 5))).mean - 7) <= found.high - found.mean for _ in range(4000)
+    ]
+    assert np.mean(hits) == pytest.approx(0.95, abs=0.012)
+
+
+def test_pairing_removes_what_seeds_share():
+    luck = {seed: 10.0 * seed for seed in range(5)}
+    better = {seed: value + 1.0 for seed, value in luck.items()}
+    found = paired(better, luck | {9: 0.0})
+    assert found.count == 5
+    assert found.mean == pytest.approx(1.0)
+    assert found.deviation == pytest.approx(0.0)
+    assert paired({1: 2.0}, {2: 2.0}) is None
+
+
+def test_the_papers_rule_for_ties():
+    assert is_tie(1.99)
+    assert is_tie(-1.99)
+    assert not is_tie(2.0)
+
+
+def rows():
+    """Two algorithms at two q under three seeds; safari is 5 points above."""
+    for name, plus in (("fedavg", 0.0), ("safari", 0.05)):
+        for q in (0.4, 0.8):
+            for seed in range(3):
+                accuracy = 0.5 + plus + 0.1 * q + 0.01 * seed
+                settings = {"algorithm.name": name, "algorithm.q": q, "train.rounds": 2, "train.seed": seed}
+                yield {
+                    "cell": f"{name}{q}{seed}", "settings": json.dumps(settings), "seed": seed,
+                    "accuracy": accuracy, "accuracy_last": accuracy, "accuracy_ceiling": 0.6,
+                    "diverged_at": None, "curve_round": [1, 2], "curve_accuracy": [0.3, accuracy],
+                    "curve_accuracy_synced": [None, accuracy],
+                }  # fmt: skip
+
+
+@pytest.fixture
+def results():
+    return pl.DataFrame(list(rows()))
+
+
+def test_what_varies_is_found_and_named_shortly(results):
+    assert varied(results) == ["algorithm.name", "algorithm.q"]
+    assert short(["algorithm.q", "data.alpha", "train.seed", "data.seed"]) == [
+        "q",
+        "alpha",
+        "train.seed",
+        "data.seed",
+    ]
+
+
+def test_points_are_grouped_and_algorithms_paired(results):
+    groups = grouped(results)
+    assert groups["runs"].to_list() == [3] * 4
+    assert groups["mean"][0] == pytest.approx(100 * (0.5 + 0.04 + 0.01))
+    apart = differences(results)
+    assert apart["mean"].to_list() == pytest.approx([5.0, 5.0])
+    assert apart["deviation"].to_list() == pytest.approx([0.0, 0.0], abs=1e-9)
+
+
+def test_a_page_shows_tables_curves_and_what_is_missing(results):
+    html = render(sweep_page("Sweep", results, planned=14, spec="[train]", facts={}))
+    assert "2 runs are missing" in html
+    assert "Paired differences" in html
+    assert "Accuracy over the rounds" in html
+    assert "12 of 14 runs finished" in html
