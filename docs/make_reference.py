@@ -8,6 +8,7 @@ from safari.algorithms import CLIENT_ALGORITHMS, Safari, ServerSGD
 from safari.data import federate
 from safari.experiment.schema import REQUIRED, Key, describe, keys_of
 from safari.experiment.spec import ALGORITHMS
+from safari.experiment.sweep.cells import SWEEP_KEYS
 from safari.models import MODELS
 from safari.participation import AVAILABILITIES, Participation
 from safari.train import train
@@ -38,6 +39,11 @@ def tables() -> Iterator[tuple[str, str, dict[str, Key]]]:
     yield "algorithm.server", "how the server trains", keys_of(ServerSGD)
     parts = ("federation", "algorithm", "model", "participation", "on_progress")
     yield "train", "how long", keys_of(train, parts)
+    yield (
+        "sweep",
+        "for `safari sweep`: `grid` holds the keys of the other tables, each with a list",
+        SWEEP_KEYS,
+    )
 
 
 def text(key: Key) -> str:

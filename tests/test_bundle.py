@@ -1,5 +1,11 @@
 """Bundles: company changes nothing but rounding; cohorts and servers of different sizes."""
 
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -25,8 +31,6 @@ def prepared(seed, server_samples, per_round, rate=0.1, q=0.6):
 
 
 def padded(run, held, server_most, slots):
-    from dataclasses import replace
-
     federation = run.task.federation.padded(held, server_most)
     roster = replace(run.roster, slots=slots)
     return eqx.tree_at(lambda run: (run.task.federation, run.roster), run, (federation, roster))
@@ -90,3 +94,31 @@ def test_a_diverging_run_does_not_disturb_its_neighbours(alone):
     assert logs[0].diverged_at == len(logs[0].history) < ROUNDS
     assert logs[1].diverged_at is None
     np.testing.assert_allclose(logs[1].history["loss"], alone[0].history["loss"], atol=1e-5)
+
+
+TWO_DEVICES = """
+import jax, numpy as np
+from test_bundle import finish, prepared
+from safari.bundle import Bundle
+from safari.training import Training
+runs = [prepared(seed, 20, 3) for seed in range(3)]
+bundle = Bundle(runs)
+assert len(jax.tree.leaves(bundle.carry)[0].sharding.device_set) == 2
+logs = finish(bundle)
+alone = Training(runs[2])
+while not alone.finished:
+    alone.advance()
+assert logs[2].history["cohort"].to_list() == alone.history["cohort"].to_list()
+np.testing.assert_allclose(logs[2].history["loss"], alone.history["loss"], atol=1e-5)
+"""
+
+
+def test_two_devices_share_a_bundle_and_change_nothing():
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        "PYTHONPATH": str(Path(__file__).parent),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_DEVICES], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -28,6 +28,14 @@ def test_the_spec_reference_is_up_to_date():
     assert (ROOT / "docs" / "spec.md").read_text() == reference(), "run: python docs/make_reference.py"
 
 
+def test_the_reproduction_page_shows_the_committed_results():
+    sys.path.insert(0, str(ROOT / "docs"))
+    from make_reproduction import reproduction
+
+    written = (ROOT / "docs" / "reproduction.md").read_text()
+    assert written == reproduction(), "run: python docs/make_reproduction.py"
+
+
 def test_links_in_the_docs_lead_somewhere():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):

@@ -12,7 +12,16 @@ import pytest
 from safari.errors import InputError
 from safari.experiment import Interrupted, new_run
 from safari.experiment.run import read_summary
-from safari.experiment.sweep import load_sweep, make_cell, new_sweep, plan_sweep, read_sweep, resume_sweep
+from safari.experiment.sweep import (
+    load_sweep,
+    make_cell,
+    new_sweep,
+    plan_sweep,
+    planner,
+    read_sweep,
+    resume_sweep,
+    sweep,
+)
 from safari.experiment.sweep.store import FINISHED
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep-q.toml"
@@ -103,6 +112,18 @@ def test_cells_that_differ_in_server_samples_share_a_program(spec_file):
     assert plan["runs"].to_list() == [8]
     apart = plan_sweep(load_sweep(spec_file, ["sweep.grid.participation.per_round=[2, 5]"])).table()
     assert sorted(apart["runs"].to_list()) == [8, 8]
+
+
+def test_stacked_cells_are_split_to_fit_the_memory(spec_file, monkeypatch):
+    prepared = sweep.prepare_cells(load_sweep(spec_file).cells(), {})
+    each = planner.run_bytes(prepared[0].run)
+    monkeypatch.setattr(planner, "_stacks", lambda run: True)
+    for fits, widths in ((100, [8]), (3, [3, 3, 3]), (1, [1] * 8)):
+        monkeypatch.setattr(planner, "device_memory", lambda fits=fits: 2.5 * fits * each)
+        units = planner.make_plan(prepared).units
+        assert [unit.width for unit in units] == widths
+        assert sum(len(unit.cells) for unit in units) == 8
+        assert all(unit.bytes <= fits * each * 1.25 for unit in units)
 
 
 def test_a_cell_equals_the_single_run(whole, tmp_path, spec_file):

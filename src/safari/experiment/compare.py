@@ -68,7 +68,11 @@ def resume_comparison(path: Path, watch: Callable[[Cell], Watcher]) -> Compariso
         directory.sweep()
         plan = tomllib.loads((path / SPEC).read_text(encoding="utf-8"))
         if "compare" not in plan:
-            raise InputError("--resume", str(path), "is a single run; use `safari run --resume`")
+            raise InputError(
+                "--resume",
+                str(path),
+                "is no comparison; use `safari run --resume` or `safari sweep --resume`",
+            )
         table = plan["compare"]
         seeds = range(table["first_seed"], table["first_seed"] + table["seeds"])
         cells = [Cell(name, seed) for name in table["algorithms"] for seed in seeds]

@@ -44,6 +44,8 @@ def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Resul
         given = read_toml(path / SPEC)
         if "compare" in given:
             raise InputError("--resume", str(path), "is a comparison; use `safari compare --resume`")
+        if "made" in given:
+            raise InputError("--resume", str(path), "is a sweep; use `safari sweep --resume`")
         changed = [name for name, value in versions().items() if given.get("versions", {}).get(name) != value]
         if changed:
             warn(f"changed since this run began, so its last digits may differ: {', '.join(changed)}")

@@ -19,6 +19,7 @@ _WORDS: dict[Any, tuple[str, str]] = {
     float: ("a number", "numbers"),
     str: ("a text", "texts"),
     bool: ("true or false", "true or false"),
+    dict: ("a table", "tables"),
 }
 
 

@@ -121,6 +121,8 @@ def complete(given: dict[str, Any]) -> Spec:
     """Check what was given and write every default out."""
     given = {name: value for name, value in given.items() if name != "versions"}
     for name in given:
+        if name == "sweep":
+            raise InputError(name, given[name], "is for `safari sweep`; leave the table out for a single run")
         if name not in TABLES:
             raise InputError(name, given[name], unknown(name, TABLES))
     tables = {name: given.get(name, {}) for name in TABLES}

@@ -47,9 +47,9 @@ def is_reproduction(path: Path) -> bool:
 
 
 def read_reproduction(path: Path) -> Reproduction:
+    if not (path / SPEC).is_file() or REPRODUCE not in _spec(path):
+        raise InputError("--resume", str(path), "was not made by `safari reproduce`")
     spec = _spec(path)
-    if REPRODUCE not in spec:
-        raise InputError("directory", str(path), "was not made by `safari reproduce`")
     table = spec[REPRODUCE]
     cells, finished = read_sweep(path)
     seeds = table.get("seeds", max(entry.seeds for entry in DATASETS.values()))

@@ -66,7 +66,7 @@ def unique(cells: Iterable[Cell]) -> list[Cell]:
 def load_sweep(path: Path, overrides: Iterable[str] = ()) -> SweepSpec:
     """Read a spec with a `[sweep]` table: `seeds`, `fixed_partition`, `grid`."""
     given = apply_overrides(read_toml(path), overrides)
-    table = read_table(SWEEP, given.get(SWEEP, {}), _KEYS)
+    table = read_table(SWEEP, given.get(SWEEP, {}), SWEEP_KEYS)
     base = {name: value for name, value in given.items() if name != SWEEP}
     grid = flat(table["grid"])
     for name, values in grid.items():
@@ -87,7 +87,7 @@ def load_sweep(path: Path, overrides: Iterable[str] = ()) -> SweepSpec:
     )
 
 
-_KEYS = {
+SWEEP_KEYS = {
     "seeds": Key(int | tuple[int, ...], 1),
     "fixed_partition": Key(bool, False),
     "grid": Key(dict, {}),

@@ -132,7 +132,7 @@ def restore(bundle: Bundle, saved: Sequence[Saved]) -> None:
 
 def read_plan(path: Path) -> SweepSpec:
     if not (path / CELLS).is_file():
-        raise InputError("directory", str(path), f"is not a sweep (no {CELLS} in it)")
+        raise InputError("--resume", str(path), f"is not a sweep (no {CELLS} in it)")
     plan = json.loads((path / CELLS).read_text(encoding="utf-8"))
     return SweepSpec(plan["base"], tuple(plan["cells"]))
 
