@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import safari
+from safari.errors import InputError
 from safari.experiment import load_spec
 from safari.experiment.spec import complete, with_algorithm
 
