@@ -1,7 +1,5 @@
 """Sweeps: the grid, the plan, resuming, sharing out, and what several sittings add up to."""
 
-import json
-import shutil
 import time
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from safari.experiment.run import read_summary
 from safari.experiment.sweep import (
     load_sweep,
     make_cell,
+    merge,
     new_sweep,
     plan_sweep,
     planner,
@@ -154,16 +153,30 @@ def test_an_interrupted_sweep_goes_on_where_it_was(spec_file, tmp_path, whole, m
 
 def test_shares_add_up_to_the_whole(spec_file, tmp_path, whole):
     spec = load_sweep(spec_file)
-    for part in ("1/2", "2/2"):
-        new_sweep(spec.share(part), tmp_path / part.replace("/", "of"), ignore, {})
-    together = tmp_path / "together"
-    shutil.copytree(tmp_path / "1of2", together)
-    for file in (tmp_path / "2of2" / FINISHED).glob("*"):
-        shutil.copy(file, together / FINISHED)
-    plan = json.loads((together / "cells.json").read_text())
-    (together / "cells.json").write_text(json.dumps(plan | {"cells": list(spec.settings)}))
-    results = resume_sweep(together, lambda progress: pytest.fail("nothing was left to do"))
-    assert results.select(NUMBERS).equals(whole.select(NUMBERS))
+    parts = [tmp_path / "one", tmp_path / "two"]
+    for part, share in zip(parts, ("1/2", "2/2"), strict=True):
+        new_sweep(spec.share(share), part, ignore, {})
+    assert merge(parts, tmp_path / "together") == (8, 8)
+    together = resume_sweep(tmp_path / "together", lambda progress: pytest.fail("nothing was left to do"))
+    numbers = ["cell", *NUMBERS]
+    assert together.select(numbers).sort("cell").equals(whole.select(numbers).sort("cell"))
+
+
+def test_a_merged_part_goes_on_from_its_saved_state(spec_file, tmp_path, whole):
+    spec = load_sweep(spec_file)
+
+    def stop(progress):
+        raise Interrupted
+
+    new_sweep(spec.share("1/2"), tmp_path / "one", ignore, {})
+    with pytest.raises(Interrupted):
+        new_sweep(spec.share("2/2"), tmp_path / "two", stop, {})
+    planned, finished = merge([tmp_path / "one", tmp_path / "two"], tmp_path / "together")
+    assert planned == 8
+    assert 4 <= finished < 8
+    together = resume_sweep(tmp_path / "together", ignore)
+    numbers = ["cell", *NUMBERS]
+    assert together.select(numbers).sort("cell").equals(whole.select(numbers).sort("cell"))
 
 
 def test_diverging_cells_are_noted_and_the_others_go_on(spec_file, tmp_path):

@@ -11,6 +11,7 @@ from safari.report.page import render
 from safari.report.statistics import estimate, is_tie, paired
 from safari.report.sweep_page import sweep_page
 from safari.report.sweeps import differences, grouped, short, varied
+from safari.report.tables import difference_table
 
 
 def test_mean_deviation_and_interval_of_four_values():
@@ -87,6 +88,13 @@ def test_points_are_grouped_and_algorithms_paired(results):
     apart = differences(results)
     assert apart["mean"].to_list() == pytest.approx([5.0, 5.0])
     assert apart["deviation"].to_list() == pytest.approx([0.0, 0.0], abs=1e-9)
+
+
+@pytest.mark.parametrize(("ties", "shown"), [(False, "+1.50"), (True, "-")])
+def test_differences_within_two_points_are_ties_on_demand(ties, shown):
+    apart = pl.DataFrame({"q": [0.5], "runs": [3], "mean": [1.5], "low": [1.0], "high": [2.0]})
+    cells = [column._cells[0] for column in difference_table(apart, ties).columns]
+    assert cells == ["0.5", "3", shown, "+1.00 to +2.00"]
 
 
 def test_a_page_shows_tables_curves_and_what_is_missing(results):

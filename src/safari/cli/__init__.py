@@ -7,6 +7,7 @@ import typer
 
 from safari.cli.compare import compare_command
 from safari.cli.data import data_app
+from safari.cli.merge import merge_command
 from safari.cli.report import report_command
 from safari.cli.reproduce import reproduce_command
 from safari.cli.run import run_command
@@ -26,6 +27,7 @@ app.command("run")(run_command)
 app.command("compare")(compare_command)
 app.command("sweep")(sweep_command)
 app.command("reproduce")(reproduce_command)
+app.command("merge")(merge_command)
 app.command("report")(report_command)
 app.add_typer(data_app, name="data")
 

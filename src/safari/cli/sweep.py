@@ -26,6 +26,9 @@ def sweep_command(
     share: Annotated[
         str | None, typer.Option("--share", help="Only the part k/n of the runs, for several machines.")
     ] = None,
+    ties: Annotated[
+        bool, typer.Option("--ties", help="Write '-' for differences within two points, as the paper does.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
@@ -37,11 +40,17 @@ def sweep_command(
             )
         if resume is not None and (out is not None or dry_run):
             raise InputError("--resume", str(resume), "goes with neither --out nor --dry-run")
-        _sweep(spec or [], out, resume, share, dry_run, quiet)
+        _sweep(spec or [], out, resume, share, ties, dry_run, quiet)
 
 
 def _sweep(
-    spec: list[str], out: Path | None, resume: Path | None, share: str | None, dry_run: bool, quiet: bool
+    spec: list[str],
+    out: Path | None,
+    resume: Path | None,
+    share: str | None,
+    ties: bool,
+    dry_run: bool,
+    quiet: bool,
 ) -> None:
     from rich.console import Console
 
@@ -64,7 +73,7 @@ def _sweep(
     Console().print(sweep_table(groups))
     apart = differences(results)
     if apart is not None:
-        Console().print(difference_table(apart))
+        Console().print(difference_table(apart, ties))
     print(path)
     finish(results)
 

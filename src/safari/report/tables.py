@@ -5,6 +5,8 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
+from safari.report.statistics import is_tie
+
 
 def summary_table(summary: dict[str, Any]) -> Table:
     """The numbers of one run."""
@@ -94,17 +96,19 @@ def sweep_table(groups: pl.DataFrame) -> Table:
     return table
 
 
-def difference_table(differences: pl.DataFrame) -> Table:
-    """Paired differences between algorithms: same seeds, same clients in the same rounds."""
+def difference_table(differences: pl.DataFrame, ties: bool) -> Table:
+    """Paired differences between algorithms: same seeds, same clients in the same rounds.
+
+    With `ties`, differences within two points are written '-', as the paper does.
+    """
     table = Table(title="Paired differences in points", title_justify="left")
     settings = differences.columns[: differences.columns.index("runs")]
     for name in (*settings, "runs", "difference", "95 % interval"):
         table.add_column(name, justify="right")
     for row in differences.iter_rows(named=True):
         interval = "" if row["low"] is None else f"{row['low']:+.2f} to {row['high']:+.2f}"
-        table.add_row(
-            *(str(row[name]) for name in settings), str(row["runs"]), f"{row['mean']:+.2f}", interval
-        )
+        difference = "-" if ties and is_tie(row["mean"]) else f"{row['mean']:+.2f}"
+        table.add_row(*(str(row[name]) for name in settings), str(row["runs"]), difference, interval)
     return table
 
 

@@ -121,17 +121,15 @@ def _lanes(units: Sequence[Unit]) -> int:
 
 def _loose_key(one: Prepared) -> Any:
     """Equal for cells that one program can serve once they are padded."""
-    federation, roster = one.run.task.federation, one.run.roster
-    loose = eqx.tree_at(
-        lambda run: (run.task.federation, run.roster),
-        one.run,
-        (
-            replace(federation, samples=jnp.zeros(0, jnp.int32), server_most=0),
-            replace(roster, slots=0) if _pads_cohorts() else roster,
-        ),
-    )
+    run, federation = one.run, one.run.task.federation
+    sizes = (federation.size, federation.largest, federation.typical, federation.ragged, federation.augment)
     data = one.cell.spec.tables["data"]
-    return shape_key(loose), data["source"], data["folder"], one.done
+    return (
+        shape_key((run.algorithm, run.task.model, run.roster.availability)),
+        (run.task.precision, run.rounds, run.evaluate_every, one.done),
+        (sizes, None if _pads_cohorts() else run.roster.slots),
+        (data["source"], data["folder"]),
+    )
 
 
 def _pads_cohorts() -> bool:
@@ -145,6 +143,9 @@ def _padded(group: list[Prepared]) -> list[Prepared]:
     slots = max(one.run.roster.slots for one in group)
 
     def pad(one: Prepared) -> Prepared:
+        sizes = (len(one.run.task.federation.samples), one.run.task.federation.server_most)
+        if (*sizes, one.run.roster.slots) == (held, server_most, slots):
+            return one
         federation = one.run.task.federation.padded(held, server_most)
         roster = replace(one.run.roster, slots=slots)
         run = eqx.tree_at(lambda run: (run.task.federation, run.roster), one.run, (federation, roster))

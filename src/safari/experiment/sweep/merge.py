@@ -1,0 +1,44 @@
+"""Putting together what several machines, or several sittings, did of one sweep."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from safari.errors import InputError, check
+from safari.experiment.directory import SPEC, Directory
+from safari.experiment.sweep.cells import SweepSpec
+from safari.experiment.sweep.store import FINISHED, UNFINISHED, Store, read_plan
+
+
+def merge(parts: Sequence[Path], out: Path) -> tuple[int, int]:
+    """A new directory with the cells of all parts; how many there are, and how many are finished.
+
+    What is not finished goes on from the furthest saved state by `safari sweep --resume`.
+    """
+    plans = [read_plan(part) for part in parts]
+    base = plans[0].base
+    for part, plan in zip(parts, plans, strict=True):
+        check(plan.base == base, "merge", str(part), f"has another base spec than {parts[0]}")
+    spec = SweepSpec(base, tuple(cell.settings for plan in plans for cell in plan.cells()))
+    cells = spec.cells()
+    spec = SweepSpec(base, tuple(cell.settings for cell in cells))
+    with Directory.create(out, (parts[0] / SPEC).read_text(encoding="utf-8")) as directory:
+        store = Store(directory)
+        store.write_plan(spec)
+        for part in parts:
+            _copy(part, out)
+        return len(cells), len(store.write_results(cells))
+
+
+def _copy(part: Path, out: Path) -> None:
+    for kind in (FINISHED, UNFINISHED):
+        for source in sorted((part / kind).glob("[!.]*")):
+            target = out / kind / source.name
+            target.parent.mkdir(exist_ok=True)
+            try:
+                if source.is_dir():
+                    shutil.copytree(source, target, dirs_exist_ok=True)
+                else:
+                    shutil.copyfile(source, target)
+            except OSError as error:
+                raise InputError("merge", str(source), f"cannot be copied ({error.strerror})") from None
