@@ -14,6 +14,7 @@ FLOORS = (
     {"training"},
     {"bundle"},
     {"train"},
+    {"theory"},
     {"report"},
     {"experiment"},
     {"paper"},

@@ -13,6 +13,7 @@ from safari.cli.reproduce import reproduce_command
 from safari.cli.run import run_command
 from safari.cli.session import STOPPED
 from safari.cli.sweep import sweep_command
+from safari.cli.theory import theory_app
 from safari.version import __version__
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app.command("reproduce")(reproduce_command)
 app.command("merge")(merge_command)
 app.command("report")(report_command)
 app.add_typer(data_app, name="data")
+app.add_typer(theory_app, name="theory")
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,1 @@
+"""Theory: one file a theorem, corrected where the paper is wrong, and what they need estimated."""
