@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from safari.algorithms.q_rules import share
 from safari.errors import check_count, check_fraction, check_not_negative, check_positive
 
 
@@ -177,11 +178,6 @@ def best_a_priori(constants: Constants, gap: float, rounds: int, q: float, bias:
 def floor(q: float, bias: float) -> float:
     """What |grad F|^2 a fixed q may stop at: q b^2."""
     return q * bias
-
-
-def share(have: float, need: float) -> float:
-    """have / (have + need), 1 where nothing is needed."""
-    return 1.0 if need <= 0 else have / (have + need)
 
 
 def speedup_rounds(constants: Constants) -> tuple[float, float]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from safari.algorithms.q_rules import share
 from safari.errors import check, check_count, check_positive
-from safari.theory.nonconvex import share
 
 
 @dataclass(frozen=True)
