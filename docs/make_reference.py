@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from safari.algorithms import CLIENT_ALGORITHMS, Safari, ServerSGD
+from safari.algorithms import CLIENT_ALGORITHMS, AdaptiveQ, Safari, ServerSGD
 from safari.data import federate
 from safari.experiment.schema import REQUIRED, Key, describe, keys_of
 from safari.experiment.spec import ALGORITHMS
@@ -34,6 +34,7 @@ def tables() -> Iterator[tuple[str, str, dict[str, Key]]]:
         yield "model", f'with `name = "{name}"`', keys_of(model)
     algorithm = {**named("safari", ALGORITHMS), **keys_of(Safari, ("clients", "server"))}
     yield "algorithm", "what trains", algorithm
+    yield "algorithm.q", 'instead of a number; `q = "adaptive"` for the defaults', keys_of(AdaptiveQ)
     for name, clients in CLIENT_ALGORITHMS.items():
         yield "algorithm.clients", f'with `name = "{name}"`', keys_of(clients)
     yield "algorithm.server", "how the server trains", keys_of(ServerSGD)

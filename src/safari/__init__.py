@@ -1,6 +1,6 @@
 """safari: federated learning that stays right when some clients never show up."""
 
-from safari.algorithms import SCAFFOLD, FedAdam, FedAvg, FedOpt, FedProx, Safari, ServerSGD
+from safari.algorithms import SCAFFOLD, AdaptiveQ, FedAdam, FedAvg, FedOpt, FedProx, Safari, ServerSGD
 from safari.data import Coverage, Dataset, Federation, federate
 from safari.errors import InputError
 from safari.models import CNN, MLP, Logistic, Model
@@ -23,6 +23,7 @@ __all__ = [
     "CNN",
     "MLP",
     "SCAFFOLD",
+    "AdaptiveQ",
     "Always",
     "Bernoulli",
     "Coverage",

@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from safari.algorithms import Algorithm, Kind, Precision, Task, Turn
 from safari.data import Federation
@@ -53,6 +53,7 @@ class Record(eqx.Module):
     """What the engine notes of a round."""
 
     kind: Int[Array, ""]
+    q: Float[Array, ""]
     available: Int[Array, ""]
     cohort: Cohort
     evaluated: Bool[Array, ""]
@@ -121,7 +122,9 @@ def one_round(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Re
     score = jax.lax.cond(due, lambda: evaluate(run.task, state.params), lambda: no_score(run.task))
     synced = _synced_score(run, state, kind, due, score, carry.synced)
     finite = jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]).all()
-    record = Record(kind, available.sum(), turn.cohort, due, score, synced, finite)
+    record = Record(
+        kind, run.algorithm.probability(carry.state), available.sum(), turn.cohort, due, score, synced, finite
+    )
     return Carry(state, availability, synced), record
 
 
@@ -152,7 +155,7 @@ def blank_record(run: Run) -> Record:
     number, no = jnp.int32(0), jnp.array(False)
     places = jnp.zeros(run.roster.slots, jnp.int32)
     cohort = Cohort(places, places > 0, places > 0)
-    return Record(number, number, cohort, no, no_score(run.task), no_score(run.task), no)
+    return Record(number, jnp.float32(0), number, cohort, no, no_score(run.task), no_score(run.task), no)
 
 
 class Program:

@@ -16,6 +16,7 @@ from safari.models import Params
 HISTORY_SCHEMA: dict[str, Any] = {
     "round": pl.Int64,
     "kind": pl.String,
+    "q": pl.Float64,
     "available": pl.Int64,
     "cohort": pl.List(pl.Int64),
     "reported": pl.List(pl.Int64),
@@ -26,7 +27,8 @@ HISTORY_SCHEMA: dict[str, Any] = {
     "bytes_down": pl.Int64,
     "bytes_up": pl.Int64,
 }
-"""A row a round. `cohort` was sent the model, `reported` sent it back; `accuracy`, `loss`
+"""A row a round. `q` was the probability of a client round (null for what tosses no coin);
+`cohort` was sent the model, `reported` sent it back; `accuracy`, `loss`
 and `class_accuracy` are of the model after the round, on the test set (null where it was
 not evaluated, and for a class without test samples); `accuracy_synced` is of the model that
 the last server round left (null before the first)."""
@@ -54,6 +56,7 @@ def history_of(
         {
             "round": np.arange(first + 1, first + count + 1),
             "kind": _KIND_NAMES[rows.kind],
+            "q": _where(~np.isnan(rows.q), rows.q),
             "available": rows.available,
             "cohort": _masked(rows.cohort.clients, asked),
             "reported": _masked(rows.cohort.clients, answered),

@@ -1,5 +1,6 @@
 """Algorithms, and the names that client algorithms go by in a spec."""
 
+from safari.algorithms.adaptive_q import AdaptiveQ
 from safari.algorithms.base import Algorithm, Kind, Turn
 from safari.algorithms.client import ClientAlgorithm
 from safari.algorithms.fedavg import FedAvg
@@ -21,6 +22,7 @@ CLIENT_ALGORITHMS: dict[str, type[ClientAlgorithm]] = {
 __all__ = [
     "CLIENT_ALGORITHMS",
     "SCAFFOLD",
+    "AdaptiveQ",
     "Algorithm",
     "ClientAlgorithm",
     "FedAdam",

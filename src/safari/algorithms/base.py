@@ -60,6 +60,10 @@ class Algorithm(eqx.Module):
     def kind(self, state: Any, turn: Turn) -> Int[Array, ""]:
         """What this round is going to be, a `Kind`. Idle rounds leave the state alone."""
 
+    def probability(self, state: Any) -> Float[Array, ""]:
+        """The probability that the coming round is the clients'; NaN for what tosses no coin."""
+        return jnp.float32(jnp.nan)
+
     @abstractmethod
     def round(self, state: Any, task: Task, turn: Turn) -> Any:
         """The state after a round that is not idle."""

@@ -5,8 +5,9 @@ from dataclasses import replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from safari.algorithms.adaptive_q import AdaptiveQ, Knowledge
 from safari.algorithms.base import Algorithm, Kind, Turn
 from safari.algorithms.client import ClientAlgorithm, ClientState
 from safari.algorithms.fedavg import FedAvg
@@ -18,11 +19,13 @@ from safari.models import Params
 
 
 class SafariState(eqx.Module):
-    """The client algorithm's state, and the parameters that the last server round left."""
+    """The client algorithm's state, the parameters that the last server round left, and what an
+    adaptive q knows (None for a fixed one)."""
 
     clients: ClientState
     left_by_server: Params
     server_acted: Bool[Array, ""]
+    known: Knowledge | None
 
     @property
     def params(self) -> Params:
@@ -34,16 +37,18 @@ class Safari(Algorithm):
 
     Every round, with probability `q` the clients train by their algorithm, otherwise the
     server takes SGD steps on its own samples. q = 1 is the client algorithm, q = 0 is
-    server-only training. What is delivered is the model that the last server round left:
-    client rounds after it pull the model back towards the clients that take part.
+    server-only training; an `AdaptiveQ` chooses q before every round. What is delivered is the
+    model that the last server round left: client rounds after it pull the model back towards
+    the clients that take part.
     """
 
     clients: ClientAlgorithm = FedAvg()
     server: ServerSGD = ServerSGD()
-    q: float = 0.8
+    q: float | AdaptiveQ = 0.8
 
     def __check_init__(self) -> None:
-        check_fraction("q", self.q)
+        if not isinstance(self.q, AdaptiveQ):
+            check_fraction("q", self.q)
 
     @property
     def models_down(self) -> int:  # type: ignore[override]
@@ -59,22 +64,45 @@ class Safari(Algorithm):
         )
 
     def init(self, params: Params, task: Task) -> SafariState:
-        return SafariState(self.clients.init(params, task), params, jnp.array(False))
+        known = self.q.start(params) if isinstance(self.q, AdaptiveQ) else None
+        return SafariState(self.clients.init(params, task), params, jnp.array(False), known)
+
+    def probability(self, state: SafariState) -> Float[Array, ""]:
+        return jnp.asarray(self.q if state.known is None else state.known.q, jnp.float32)
 
     def kind(self, state: SafariState, turn: Turn) -> Int[Array, ""]:
-        return jnp.where(turn.coin < self.q, self.clients.kind(state.clients, turn), Kind.SERVER)
+        clients = self.clients.kind(state.clients, turn)
+        return jnp.where(turn.coin < self.probability(state), clients, Kind.SERVER)
 
     def round(self, state: SafariState, task: Task, turn: Turn) -> SafariState:
         def client_round() -> SafariState:
             clients = self.clients.round(state.clients, task, turn)
-            return SafariState(clients, state.left_by_server, state.server_acted)
+            gradient = self._client_gradient(state.params, clients.params, task)
+            known = self._observed(state, task, turn, clients.params, gradient)
+            return SafariState(clients, state.left_by_server, state.server_acted, known)
 
         def server_round() -> SafariState:
             params = self.server.round(ServerState(state.params), task, turn).params
             clients = eqx.tree_at(lambda state: state.params, state.clients, params)
-            return SafariState(clients, params, jnp.array(True))
+            known = self._observed(state, task, turn, params, None)
+            return SafariState(clients, params, jnp.array(True), known)
 
         return jax.lax.cond(self.kind(state, turn) == Kind.SERVER, server_round, client_round)
+
+    def _client_gradient(self, before: Params, after: Params, task: Task) -> Params:
+        """The clients' mean gradient, as their average change shows it."""
+        steps = self.clients.steps(task.federation.typical)
+        path = self.clients.global_rate * self.clients.local_rate * steps
+        return jax.tree.map(lambda old, new: (old - new) / path, before, after)
+
+    def _observed(
+        self, state: SafariState, task: Task, turn: Turn, params: Params, client_gradient: Params | None
+    ) -> Knowledge | None:
+        if state.known is None or not isinstance(self.q, AdaptiveQ):
+            return None
+        return self.q.observe(
+            state.known, task, params, turn.server_batches, self.server.rate, client_gradient
+        )
 
     def synced(self, state: SafariState) -> tuple[Params, Bool[Array, ""]]:
         return state.left_by_server, state.server_acted

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import tomli_w
 
-from safari.algorithms import CLIENT_ALGORITHMS, Algorithm, Safari, ServerSGD
+from safari.algorithms import CLIENT_ALGORITHMS, AdaptiveQ, Algorithm, Safari, ServerSGD
 from safari.data import Federation, federate
 from safari.engine import Run, check_train, prepare
 from safari.errors import InputError, naming
@@ -25,6 +25,8 @@ from safari.train import train
 
 TABLES = ("data", "participation", "model", "algorithm", "train")
 SERVER_ONLY = "server-only"
+ADAPTIVE = "adaptive"
+"""What `algorithm.q` may hold instead of a number; or a table of `AdaptiveQ`'s keys."""
 ALGORITHMS = ("safari", SERVER_ONLY, *CLIENT_ALGORITHMS)
 
 
@@ -86,7 +88,8 @@ class Spec:
         server = _build("algorithm.server", ServerSGD, table["server"])
         if table["name"] == SERVER_ONLY:
             return server.bind(federation, clients)
-        return _build("algorithm", Safari, {"clients": clients, "server": server, "q": table["q"]})
+        q = _build("algorithm.q", AdaptiveQ, table["q"]) if isinstance(table["q"], dict) else table["q"]
+        return _build("algorithm", Safari, {"clients": clients, "server": server, "q": q})
 
     def to_toml(self) -> str:
         """The spec as a file, with the versions that it was written by."""
@@ -230,7 +233,11 @@ def _read_algorithm(given: Any) -> dict[str, Any]:
         raise InputError("algorithm", given, "must be a table")
     parts = {"clients": Key(dict, {}), "server": Key(dict, {})}
     keys = {"name": Key(str, "safari"), **keys_of(Safari, ("clients", "server")), **parts}
-    table = read_table("algorithm", given, keys)
+    adaptive = given.get("q") == ADAPTIVE or isinstance(given.get("q"), dict)
+    table = read_table("algorithm", {**given, "q": 0.0} if adaptive else given, keys)
+    if adaptive:
+        wanted = {} if given["q"] == ADAPTIVE else given["q"]
+        table["q"] = read_table("algorithm.q", wanted, keys_of(AdaptiveQ))
     if table["name"] not in ALGORITHMS:
         raise InputError("algorithm.name", table["name"], f"must be one of {', '.join(ALGORITHMS)}")
     clients = dict(table["clients"])

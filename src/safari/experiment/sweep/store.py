@@ -33,7 +33,7 @@ from safari.result import Log
 
 CELLS, FINISHED, UNFINISHED, RESULTS = "cells.json", "finished", "unfinished", "results.parquet"
 STATE, HISTORY, ABOUT = "state.safetensors", "history.parquet", "about.json"
-CURVE = ("round", "kind", "accuracy", "loss", "accuracy_synced")
+CURVE = ("round", "kind", "q", "accuracy", "loss", "accuracy_synced")
 """The columns of a history that a sweep keeps, at the rounds that were evaluated."""
 
 

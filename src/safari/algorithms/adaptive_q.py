@@ -1,0 +1,129 @@
+"""`AdaptiveQ`: a q that is chosen before every round from what the server knows."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from safari.algorithms.q_rules import convex_rule, rule_a, rule_b, rule_c_from_bias
+from safari.algorithms.task import Task
+from safari.errors import check, check_choice, check_count, check_fraction, check_not_negative
+from safari.models import Params
+
+RULES = ("A", "B", "C", "convex")
+ESTIMATION = 1_000_003
+"""Folded into a round's server key: batches that serve estimation alone, never an update."""
+
+
+class Knowledge(eqx.Module):
+    """What is known before a round: its q, two estimates of grad F, and the largest bias seen."""
+
+    q: Float[Array, ""]
+    half_a: Params
+    half_b: Params
+    gradient: Float[Array, ""]
+    bias: Float[Array, ""]
+    client_rounds: Int[Array, ""]
+
+
+class AdaptiveQ(eqx.Module):
+    r"""q_r from the server's own gradient and from what client rounds so far revealed.
+
+    After every round the server estimates $|\nabla F|^2$ by the product of two disjoint halves
+    of a batch (unbiased; its positive part is used) that no update sees. A client round's
+    average change, divided by $\eta_c K$, is the clients' mean gradient; what it is off the
+    server's is the bias b. The noise of the clients' side only raises that estimate, which is
+    safe. The first round is the server's; the first client round after it is taken on trust.
+
+    - `rule`: `A` knows a bound on the dissimilarity sigma_G^2 (`dissimilarity`), `B` and `C` use
+      the largest b^2 seen (times `forget` for every round since), `convex` is for strongly
+      convex problems.
+    - `smoothness`, `convexity`: L and mu. With L = 0 (the default) rules B and C look at
+      gradient and bias alone: heuristics, for rates that no theorem covers.
+    - `batch_size`: of the estimate, both halves together.
+    - `least`, `most`: q_r is kept between them.
+    """
+
+    rule: Literal["A", "B", "C", "convex"] = eqx.field(static=True, default="B")
+    smoothness: float = 0.0
+    convexity: float = 0.0
+    dissimilarity: float = 0.0
+    forget: float = 1.0
+    least: float = 0.0
+    most: float = 1.0
+    batch_size: int = eqx.field(static=True, default=128)
+
+    def __check_init__(self) -> None:
+        check_choice("rule", self.rule, RULES)
+        for name in ("smoothness", "convexity", "dissimilarity"):
+            check_not_negative(name, getattr(self, name))
+        for name in ("forget", "least", "most"):
+            check_fraction(name, getattr(self, name))
+        check(self.least <= self.most, "least", self.least, "must be at most `most`")
+        check_count("batch_size", self.batch_size, 2)
+        if self.rule == "convex":
+            known = self.smoothness > 0 and self.convexity > 0
+            check(known, "smoothness", self.smoothness, "rule convex needs smoothness and convexity above 0")
+        if self.rule == "A":
+            check(self.dissimilarity > 0, "dissimilarity", self.dissimilarity, "rule A needs it, above 0")
+
+    def start(self, params: Params) -> Knowledge:
+        """Before the first round nothing is known: it is the server's."""
+        nothing = jax.tree.map(jnp.zeros_like, params)
+        zero = jnp.float32(0)
+        return Knowledge(zero, nothing, nothing, zero, zero, jnp.int32(0))
+
+    def observe(
+        self,
+        known: Knowledge,
+        task: Task,
+        params: Params,
+        key: Key[Array, ""],
+        server_rate: Float[Array, ""] | float,
+        client_gradient: Params | None,
+    ) -> Knowledge:
+        """What is known before the next round, which starts at `params`.
+
+        `client_gradient` is the clients' mean gradient where the round just past began, if it
+        was a client round.
+        """
+        bias, client_rounds = known.bias * self.forget, known.client_rounds
+        if client_gradient is not None:
+            off = [jax.tree.map(jnp.subtract, half, client_gradient) for half in (known.half_a, known.half_b)]
+            bias = jnp.maximum(bias, _product(*off))
+            client_rounds = client_rounds + 1
+        half_a, half_b = self._halves(task, params, jax.random.fold_in(key, ESTIMATION))
+        gradient = jnp.maximum(_product(half_a, half_b), 0.0)
+        q = jnp.where(client_rounds == 0, 1.0, self._q(gradient, bias, server_rate))
+        q = jnp.clip(q, self.least, self.most).astype(jnp.float32)
+        return Knowledge(q, half_a, half_b, gradient, bias, client_rounds)
+
+    def _q(self, gradient: Array, bias: Array, rate: Array | float) -> Array:
+        if self.rule == "A":
+            return rule_a(gradient, self.dissimilarity, self.smoothness, rate)
+        if self.rule == "convex":
+            return convex_rule(gradient, bias, self.smoothness, self.convexity)
+        chosen = rule_b if self.rule == "B" else rule_c_from_bias
+        return chosen(gradient, bias, self.smoothness, rate)
+
+    def _halves(self, task: Task, params: Params, key: Key[Array, ""]) -> tuple[Params, Params]:
+        """Mean gradients of two disjoint halves of a batch of the server's samples."""
+        federation = task.federation
+        size = min(self.batch_size, federation.server_most)
+        schedule = federation.schedule(federation.server, key, 1, size)
+        first = jnp.arange(size) < size // 2
+        samples, weight = schedule.samples[0], schedule.weight[0]
+
+        def gradient(mine: Array) -> Params:
+            kept = weight * mine
+            batch = federation.batch(federation.gather(samples), kept / jnp.maximum(kept.sum(), 1e-9), key)
+            return jax.grad(task.loss)(params, batch)
+
+        return gradient(first), gradient(~first)
+
+
+def _product(one: Params, two: Params) -> Float[Array, ""]:
+    parts = jax.tree.map(lambda a, b: jnp.sum(a * b), one, two)
+    return jnp.stack(jax.tree.leaves(parts)).sum()

@@ -1,0 +1,144 @@
+"""AdaptiveQ: what it knows before a round, and what it makes of it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import safari
+from safari.algorithms.q_rules import convex_rule, rule_a, rule_b, rule_c, rule_c_from_bias
+from safari.bundle import Bundle
+from safari.engine import prepare, start
+from safari.errors import InputError
+from safari.experiment.spec import complete
+from safari.training import Training
+
+MISSING = safari.Participation(excluded=4, per_round=5)
+CLIENTS, SERVER = safari.FedAvg(batch_size=20), safari.ServerSGD(rate=0.1, steps=6, batch_size=25)
+
+
+def prepared(digits, q, rounds=30, participation=MISSING, seed=0):
+    algorithm = safari.Safari(CLIENTS, SERVER, q)
+    return prepare(digits, algorithm, safari.Logistic(), participation, rounds, seed, 1, "float32")
+
+
+def trained(digits, q, **how):
+    training = Training(prepared(digits, q, **how))
+    while not training.finished:
+        training.advance()
+    return training
+
+
+def test_rules_by_hand():
+    assert rule_a(1.0, 1.0, 0.0, 0.1) == pytest.approx(1 / 5)
+    assert rule_b(1.0, 1.0, 0.0, 0.1) == pytest.approx(1 / 4)
+    assert rule_b(8.0, 1.0, 0.0, 0.1) == 1.0
+    assert rule_c(1.0, 1.0, 1.0, 0.0, 0.1) == 1.0
+    assert rule_c(1.0, 0.0, 1.0, 0.0, 0.1) == pytest.approx(0.5 / (1 + 0.25))
+    assert rule_c_from_bias(1.0, 1.0, 0.0, 0.1) == rule_c(1.0, 0.0, 4.0, 0.0, 0.1)
+    assert convex_rule(4.0, 1.0, 2.0, 1.0) == pytest.approx(2 / 16)
+    assert convex_rule(1e6, 1.0, 2.0, 1.0) == 1.0
+
+
+def test_traced_rules_equal_plain_ones():
+    for rule in (rule_a, rule_b, rule_c_from_bias, convex_rule):
+        for gradient, bias in ((0.3, 1.0), (9.0, 1.0), (0.0, 1.0), (1.0, 0.0)):
+            plain = rule(gradient, bias, 0.1, 0.05)
+            assert float(jax.jit(rule)(gradient, bias, 0.1, 0.05)) == pytest.approx(plain, rel=1e-5)
+
+
+def test_q_follows_the_bias_and_is_in_the_history(digits):
+    history = trained(digits, safari.AdaptiveQ()).history
+    q = history["q"].to_numpy()
+    assert history["kind"].to_list()[:2] == ["server", "client"]
+    assert q[0] == 0.0
+    assert q[1] == 1.0
+    assert np.all((q >= 0) & (q <= 1))
+    assert q[-10:].mean() < 0.5
+
+
+def test_without_missing_clients_q_is_larger(digits):
+    everyone = safari.Participation(per_round=10)
+    iid = safari.federate("digits", partition="iid", samples_per_client=120, server_samples=50)
+    missing = trained(digits, safari.AdaptiveQ(forget=0.9)).history["q"][5:].mean()
+    complete_ = trained(iid, safari.AdaptiveQ(forget=0.9), participation=everyone).history["q"][5:].mean()
+    assert complete_ > 1.5 * missing
+
+
+def test_estimation_does_not_touch_what_a_fixed_q_would_draw(digits):
+    """Kept at 0.5 from both sides, an adaptive q is the fixed one after its first round."""
+    pinned = trained(digits, safari.AdaptiveQ(least=0.5, most=0.5)).history
+    fixed = trained(digits, 0.5).history
+    assert pinned["kind"].to_list()[1:] == fixed["kind"].to_list()[1:]
+    assert pinned["cohort"].to_list()[1:] == fixed["cohort"].to_list()[1:]
+
+
+def test_the_estimate_of_the_squared_gradient_is_unbiased(digits):
+    run = prepared(digits, safari.AdaptiveQ(batch_size=20))
+    carry = start(run)
+    task, chooser = run.task, run.algorithm.q
+    shard = task.federation.server
+    rows = task.federation.gather(task.federation.samples[shard.start + jnp.arange(50)])
+
+    def slope(weight):
+        return jax.grad(task.loss)(carry.state.params, task.federation.batch(rows, weight, jax.random.key(0)))
+
+    def flat(tree):
+        return np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(tree)])
+
+    each = np.stack([flat(slope(jnp.zeros(50).at[i].set(1.0))) for i in range(50)])
+    spread = each.var(axis=0, ddof=1).sum()
+    expected = np.sum(each.mean(axis=0) ** 2) - spread / 50
+    keys = jax.random.split(jax.random.key(1), 4000)
+
+    def product(key):
+        a, b = chooser._halves(task, carry.state.params, key)
+        return sum(jnp.sum(x * y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+    found = np.asarray(jax.lax.map(jax.jit(product), keys))
+    assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
+
+
+def test_adaptive_runs_stack_and_are_cut_like_any_other(digits):
+    runs = [prepared(digits, safari.AdaptiveQ(), seed=seed) for seed in (0, 1)]
+    bundle = Bundle(runs)
+    while not bundle.finished:
+        bundle.advance()
+    alone = trained(digits, safari.AdaptiveQ(), seed=1).history
+    np.testing.assert_allclose(bundle.histories()[1]["q"], alone["q"], atol=1e-4)
+    assert bundle.histories()[1]["kind"].to_list() == alone["kind"].to_list()
+
+
+def test_it_has_its_keys_in_a_spec():
+    plain = complete({"algorithm": {"q": "adaptive"}})
+    assert plain.tables["algorithm"]["q"]["rule"] == "B"
+    chosen = complete({"algorithm": {"q": {"rule": "C", "forget": 0.9}}})
+    assert chosen.algorithm(chosen.federation()).q == safari.AdaptiveQ("C", forget=0.9)
+    assert complete({"algorithm": {"q": 0.3}}).tables["algorithm"]["q"] == 0.3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key"),
+    [
+        ({"rule": "D"}, "algorithm.q.rule"),
+        ({"rule": "A"}, "algorithm.q.dissimilarity"),
+        ({"rule": "convex"}, "algorithm.q.smoothness"),
+        ({"least": 0.9, "most": 0.1}, "algorithm.q.least"),
+        ({"forgets": 1.0}, "algorithm.q.forgets"),
+        ({"batch_size": 1}, "algorithm.q.batch_size"),
+    ],
+)
+def test_wrong_keys_are_named(wrong, key):
+    def build():
+        spec = complete({"algorithm": {"q": wrong}})
+        return spec.algorithm(spec.federation())
+
+    with pytest.raises(InputError) as caught:
+        build()
+    assert caught.value.key == key
+
+
+def test_fixed_q_stands_in_the_history_and_fedavg_has_none(digits):
+    assert set(trained(digits, 0.5, rounds=3).history["q"]) == {0.5}
+    alone = safari.train(digits, CLIENTS, rounds=2)
+    assert alone.history["q"].to_list() == [None, None]
