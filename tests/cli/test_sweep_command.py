@@ -53,6 +53,24 @@ def test_a_sweep_from_the_plan_to_the_page(place):
         assert "sweep" in wrong.output or "reproduce" in wrong.output
 
 
+def test_tables_as_values_no_grid_and_damaged_files(place):
+    patterns = 'sweep.grid={participation={availability=[{name="always"}, {name="bernoulli"}]}}'
+    done = call("sweep", "sweep.toml", patterns, "sweep.seeds=1", "--out", "a", "--quiet")
+    assert done.exit_code == 0, done.output
+    assert call("report", "a").exit_code == 0
+    done = call("sweep", "sweep.toml", "sweep.grid={}", "--out", "b", "--quiet")
+    assert done.exit_code == 0, done.output
+    assert call("report", "b").exit_code == 0
+    again = call("sweep", "b/spec.toml", "--dry-run")
+    assert again.exit_code == 0, again.output
+    damaged = next((place / "b" / "finished").iterdir())
+    damaged.write_bytes(b"half a file")
+    for arguments in (["sweep", "--resume", "b", "--quiet"], ["report", "b"]):
+        refused = call(*arguments)
+        assert refused.exit_code == 2
+        assert damaged.name in refused.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -64,6 +82,8 @@ def test_a_sweep_from_the_plan_to_the_page(place):
         (["sweep", "sweep.toml", "--out", "empty"], "exists"),
         (["sweep", "sweep.toml", "--share", "3/2"], "1 <= k <= n"),
         (["sweep", "sweep.toml", "--share", "one"], "1 <= k <= n"),
+        (["sweep", "sweep.toml", "--share", "20/20"], "only 4 runs"),
+        (["sweep", "--resume", "empty", "--share", "1/2"], "--share"),
         (["sweep", "sweep.toml", "sweep.grid.algorithm.q=[2]"], "algorithm.q"),
         (["reproduce"], "needs mnist"),
         (["reproduce", "imagenet"], "must be among"),

@@ -3,6 +3,7 @@
 import time
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import programs
 import pytest
@@ -96,6 +97,8 @@ def test_a_cell_is_named_by_what_it_computes_not_by_where_the_data_lie():
         ("sweep.seeds=[1, 1]", "sweep.seeds"),
         ("sweep.seeds='many'", "sweep.seeds"),
         ("sweep.sheets=3", "sweep.sheets"),
+        ("sweep.grid.algorithm.q=[0.5, 0.5]", "sweep.grid.algorithm.q"),
+        ("algorithm.q=0.3", "algorithm.q"),
     ],
 )
 def test_bad_sweeps_name_the_key_and_write_nothing(spec_file, override, key):
@@ -104,6 +107,26 @@ def test_bad_sweeps_name_the_key_and_write_nothing(spec_file, override, key):
         new_sweep(load_sweep(spec_file, [override]), out, ignore, {})
     assert caught.value.key == key
     assert not out.exists()
+
+
+def test_an_error_in_a_grid_names_the_cell(spec_file):
+    with pytest.raises(InputError, match=r"in the cell algorithm.q = 0.5, data.server_samples = 900"):
+        plan_sweep(load_sweep(spec_file, ["sweep.grid.data.server_samples=[20, 900]"]))
+
+
+def test_more_shares_than_runs_are_refused(spec_file):
+    with pytest.raises(InputError, match="only 8 runs"):
+        load_sweep(spec_file).share("9/9")
+
+
+def test_a_changed_file_makes_other_cells(tmp_path):
+    np.savez(tmp_path / "my.npz", x=np.ones((4, 2)), y=np.array([0, 1, 0, 1]))
+    before = make_cell({}, {"data.source": str(tmp_path / "my.npz")}).key
+    np.savez(tmp_path / "other.npz", x=np.zeros((4, 2)), y=np.array([0, 1, 0, 1]))
+    assert make_cell({}, {"data.source": str(tmp_path / "other.npz")}).key != before
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved" / "it.npz").write_bytes((tmp_path / "my.npz").read_bytes())
+    assert make_cell({}, {"data.source": str(tmp_path / "moved" / "it.npz")}).key == before
 
 
 def test_cells_that_differ_in_server_samples_share_a_program(spec_file):

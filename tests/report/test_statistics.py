@@ -98,8 +98,49 @@ def test_differences_within_two_points_are_ties_on_demand(ties, shown):
 
 
 def test_a_page_shows_tables_curves_and_what_is_missing(results):
-    html = render(sweep_page("Sweep", results, planned=14, spec="[train]", facts={}))
+    html = render(sweep_page("Sweep", results, ["q = 0.9", "q = 1.0"], spec="[train]", facts={}))
     assert "2 runs are missing" in html
+    assert "Missing: q = 0.9; q = 1.0." in html
     assert "Paired differences" in html
     assert "Accuracy over the rounds" in html
     assert "12 of 14 runs finished" in html
+
+
+def test_diverged_runs_are_counted_and_left_out(results):
+    broken = results.with_columns(
+        pl.when(pl.col("seed") == 2).then(1).otherwise(None).alias("diverged_at"),
+        pl.when(pl.col("seed") == 2).then(0.99).otherwise(pl.col("accuracy")).alias("accuracy"),
+    )
+    groups = grouped(broken)
+    assert groups["diverged"].to_list() == [1] * 4
+    assert groups["mean"][0] == pytest.approx(100 * (0.5 + 0.04 + 0.005))
+    assert "4 runs diverged" in render(sweep_page("Sweep", broken, [], spec="", facts={}))
+
+
+def test_a_setting_that_only_some_cells_have_keeps_them_apart(results):
+    some = results.with_columns(
+        pl.when(pl.col("seed") == 0)
+        .then(pl.col("settings").str.replace("}", ', "algorithm.server.steps": 1}', literal=True))
+        .otherwise(pl.col("settings"))
+        .alias("settings")
+    )
+    assert "algorithm.server.steps" in varied(some)
+    assert len(grouped(some)) == 8
+
+
+@pytest.mark.parametrize(("settings", "values", "figures"), [(1, 14, 1), (2, 14, 2), (2, 4, 1)])
+def test_figures_never_have_too_many_lines_nor_hide_them_silently(settings, values, figures):
+    rows = [
+        {
+            "cell": f"{a}{b}", "seed": 0, "accuracy": 0.5, "accuracy_last": 0.5, "accuracy_ceiling": 0.6,
+            "settings": json.dumps({"a.x": a, **({"b.y": b} if settings > 1 else {}), "train.seed": 0}),
+            "diverged_at": None, "curve_round": [1], "curve_accuracy": [0.5], "curve_accuracy_synced": [None],
+        }
+        for a in range(values)
+        for b in range(2 if settings > 1 else 1)
+    ]  # fmt: skip
+    page = sweep_page("Sweep", pl.DataFrame(rows), [], spec="", facts={})
+    drawn = [block for block in page.blocks if block.key.startswith("curves")]
+    assert len(drawn) == figures
+    assert all(len(block.lines) <= 10 for block in drawn)
+    assert all("lines are drawn" in block.caption for block in drawn if len(block.lines) < values)

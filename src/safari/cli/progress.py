@@ -96,10 +96,10 @@ def _sweep_bar() -> Progress:
     return Progress(
         TextColumn("{task.fields[runs]}"),
         BarColumn(bar_width=None),
-        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.percentage:>3.0f} %, elapsed"),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(compact=True),
+        TimeRemainingColumn(),
         console=Console(stderr=True),
         expand=True,
     )

@@ -12,7 +12,11 @@ from safari.errors import InputError
 def reproduce_command(
     what: Annotated[
         list[str] | None,
-        typer.Argument(help="mnist, cifar10, fashion-mnist, the key of a table, or all."),
+        typer.Argument(
+            help="mnist, cifar10, fashion-mnist, all, or tables: fedavg, safari_improvement, safari_q, "
+            "mnist_server_size, mnist_random_init, mnist_m, mnist_coverage, cifar10_server_size, "
+            "cifar10_random_init, cifar10_m, cifar10_curves, fashion_s, fashion_server_share."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The directory to make.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="A directory to go on with.")] = None,
@@ -37,8 +41,8 @@ def reproduce_command(
                 " ".join(what or []) or "(nothing)",
                 "needs mnist, cifar10, fashion-mnist, a table or all; or --resume DIRECTORY, not both",
             )
-        if resume is not None and (out is not None or dry_run):
-            raise InputError("--resume", str(resume), "goes with neither --out nor --dry-run")
+        if resume is not None and (out is not None or dry_run or share is not None):
+            raise InputError("--resume", str(resume), "goes with none of --out, --share, --dry-run")
         _reproduce(what or [], out, resume, seeds, fixed_partition, share, dry_run, quiet)
 
 

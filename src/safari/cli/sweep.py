@@ -38,8 +38,8 @@ def sweep_command(
             raise InputError(
                 "sweep", " ".join(spec or []) or "(nothing)", "needs a SPEC, or --resume DIRECTORY, not both"
             )
-        if resume is not None and (out is not None or dry_run):
-            raise InputError("--resume", str(resume), "goes with neither --out nor --dry-run")
+        if resume is not None and (out is not None or dry_run or share is not None):
+            raise InputError("--resume", str(resume), "goes with none of --out, --share, --dry-run")
         _sweep(spec or [], out, resume, share, ties, dry_run, quiet)
 
 
@@ -57,6 +57,7 @@ def _sweep(
     from safari.cli.run import free_folder
     from safari.experiment.spec import apply_overrides, read_toml
     from safari.experiment.sweep import load_sweep, plan_sweep
+    from safari.paper.directory import is_reproduction
     from safari.report.sweeps import differences, grouped
     from safari.report.tables import difference_table, plan_table, sweep_table
 
@@ -66,12 +67,16 @@ def _sweep(
         Console().print(plan_table(plan_sweep(chosen).table()))
         return
     path = resume or out or free_folder(Path("runs"), f"sweep-{Path(spec[0]).stem}")
-    about = {"spec": apply_overrides(read_toml(Path(spec[0])), spec[1:])} if spec else {}
+    if resume is not None and is_reproduction(resume):
+        raise InputError("--resume", str(resume), "is a reproduction; use `safari reproduce --resume`")
+    about = apply_overrides(read_toml(Path(spec[0])), spec[1:]) if spec else {}
     results = carry_out(path, chosen, about, quiet, "sweep")
     groups = grouped(results)
     groups.write_csv(path / "table.csv")
-    Console().print(sweep_table(groups))
     apart = differences(results)
+    if apart is not None:
+        apart.write_csv(path / "differences.csv")
+    Console().print(sweep_table(groups))
     if apart is not None:
         Console().print(difference_table(apart, ties))
     print(path)
@@ -86,12 +91,12 @@ def carry_out(
     from safari.experiment import Interrupted
     from safari.experiment.sweep import new_sweep, resume_sweep
 
-    with SweepWatch(quiet) as watch:
-        try:
+    try:
+        with SweepWatch(quiet) as watch:
             return resume_sweep(path, watch) if spec is None else new_sweep(spec, path, watch, about)
-        except Interrupted:
-            say(f"stopped; go on with: safari {verb} --resume {path}")
-            raise typer.Exit(STOPPED) from None
+    except Interrupted:
+        say(f"stopped; go on with: safari {verb} --resume {path}")
+        raise typer.Exit(STOPPED) from None
 
 
 def finish(results: "pl.DataFrame") -> None:

@@ -36,10 +36,12 @@ def provenance() -> dict[str, str]:
 
 
 def _commit() -> str:
-    here = Path(__file__).parent
+    checkout = Path(__file__).parents[3]
+    if not (checkout / ".git").exists() or not (checkout / "src" / "safari").is_dir():
+        return ""
     command = ["git", "describe", "--always", "--dirty"]
     try:
-        done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=5)
+        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

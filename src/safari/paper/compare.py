@@ -29,10 +29,13 @@ class Results:
         return {seed: self._rows[key] for seed, key in keys.items() if key in self._rows}
 
     def scores(self, setting: Setting) -> dict[int, float]:
-        """Accuracy in percent, by seed; runs that diverged before they were scored are left out."""
+        """Accuracy in percent, by seed; runs that diverged are left out."""
         column = SCORES[setting.method]
-        found = {seed: row[column] for seed, row in self.runs(setting).items()}
-        return {seed: 100 * value for seed, value in found.items() if value is not None}
+        return {
+            seed: 100 * row[column]
+            for seed, row in self.runs(setting).items()
+            if row.get("diverged_at") is None and row[column] is not None
+        }
 
     def accuracy(self, setting: Setting) -> Estimate | None:
         scores = self.scores(setting)

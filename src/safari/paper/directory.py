@@ -11,6 +11,7 @@ from safari.experiment.directory import SPEC
 from safari.experiment.sweep import read_sweep
 from safari.paper.compare import Comparison, Results, all_comparisons
 from safari.paper.effects import Effect, effects_of
+from safari.paper.numbers import paper_tables
 from safari.paper.protocol import DATASETS
 from safari.paper.recipes import datasets_of
 
@@ -26,6 +27,12 @@ class Reproduction:
     planned: int
     finished: pl.DataFrame
     results: Results
+
+    @property
+    def whole(self) -> bool:
+        """Whether all tables of its data sets were asked for."""
+        known = {key for key in paper_tables() if datasets_of(key) & self.datasets}
+        return known <= set(self.tables)
 
     def comparisons(self) -> dict[str, list[Comparison]]:
         return all_comparisons(self.results, self.tables, set(self.datasets))

@@ -24,10 +24,13 @@ def reproduction_page(found: Reproduction, spec: str, facts: dict[str, str]) -> 
     blocks += [_comparison(key, rows) for key, rows in found.comparisons().items()]
     if "mnist" in found.datasets and found.results.coverage():
         blocks.append(_coverage(found.results))
-    blocks.append(_effects(found.effects()))
+    effects = [one for one in found.effects() if one.present is not None or found.whole]
+    if effects:
+        blocks.append(_effects(effects))
     for dataset in ("mnist", "cifar10"):
         if dataset in found.datasets:
-            blocks += [*_heats(dataset, found.results), *_curves(dataset, found.results)]
+            heats = [heat for heat in _heats(dataset, found.results) if _known(heat) > 2]
+            blocks += [*heats, *_curves(dataset, found.results)]
     if FIGURE in found.tables:
         blocks += _figure(found.results)
     title = "The paper's tables redone: " + ", ".join(sorted(found.datasets))
@@ -48,8 +51,8 @@ def _intro(found: Reproduction) -> Text:
             "Each number of Yang et al. (ICML 2024), ours beside it. Accuracies are percent of the test set, "
             "gains are points over FedAvg under the same seed. Differences are ours minus the paper's.",
             f"Protocol: {protocol}. FedAvg is scored by the mean of the last ten evaluated rounds, SAFARI by "
-            "the model that the last server round left. 'Server only' is q = 0, 'one server step' is "
-            "Algorithm 1 as printed; neither is in the paper.",
+            "the model that the last server round left. 'Server only' is q = 0; 'one (server) step' "
+            "is Algorithm 1 as printed. The paper has numbers of neither.",
             f"{missing} of {found.planned} runs are missing." if missing else "No run is missing.",
         ),
     )  # fmt: skip
@@ -128,13 +131,17 @@ def _heats(dataset: str, results: Results) -> list[Heat]:
     return [*by_method, by_q]
 
 
+def _known(heat: Heat) -> int:
+    return sum(value is not None for row in heat.values for value in row)
+
+
 def _heat(key: str, title: str, x_label: str, y_label: str, x: Any, y: Any, values: Any) -> Heat:
     known = [value for row in values for value in row if value is not None]
     span = f"from {min(known):.1f} to {max(known):.1f} %" if known else "none yet"
+    caption = "Mean test accuracy in %; missing where the paper has no number either, or no run is done."
     return Heat(
-        f"heat-{key}", title, "Mean test accuracy in %.", f"Heat map of test accuracy, {span}.", x_label,
-        y_label, tuple(f"{one:g}" for one in x), tuple(f"{one:g}" for one in y),
-        tuple(tuple(row) for row in values),
+        f"heat-{key}", title, caption, f"Heat map of test accuracy, {span}.", x_label, y_label,
+        tuple(f"{one:g}" for one in x), tuple(f"{one:g}" for one in y), tuple(tuple(row) for row in values),
     )  # fmt: skip
 
 

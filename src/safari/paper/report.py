@@ -30,11 +30,19 @@ def page_of(directory: Path) -> Page:
         return reproduction_page(found, spec, _facts(spec, found.finished))
     if (directory / CELLS).is_file():
         cells, finished = read_sweep(directory)
-        return sweep_page(f"Sweep {directory.name}", finished, len(cells), spec, _facts(spec, finished))
+        done = set(finished["cell"])
+        missing = [_words(cell.settings) for cell in cells if cell.key not in done]
+        return sweep_page(f"Sweep {directory.name}", finished, missing, spec, _facts(spec, finished))
     folders = sorted(path.parent for path in directory.rglob(SPEC) if path.parent != directory) or [directory]
     rows = [_row(folder) for folder in folders if (folder / SUMMARY).is_file()]
+    missing = [str(folder) for folder in folders if not (folder / SUMMARY).is_file()]
     results = pl.DataFrame(rows, infer_schema_length=None)
-    return sweep_page(directory.name, results, len(folders), spec, _facts(spec, results))
+    kind = "Run" if folders == [directory] else "Comparison"
+    return sweep_page(f"{kind} {directory.name}", results, missing, spec, _facts(spec, results))
+
+
+def _words(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name.rsplit('.', 1)[-1]} = {value}" for name, value in settings.items())
 
 
 def _row(folder: Path) -> dict[str, Any]:

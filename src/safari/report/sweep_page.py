@@ -1,5 +1,6 @@
 """The report page of a sweep: statistics, paired differences, curves, heat maps."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,19 @@ from safari.report.page import Curves, Entry, Heat, Line, Page, Table, Text
 from safari.report.sweeps import ALGORITHM, differences, grouped, points, short, varied
 from safari.report.tables import mean_deviation
 
-MOST_LINES = 10
+MOST_LINES, MOST_FIGURES, MOST_NAMED = 10, 8, 12
 ROUNDS, ACCURACY = "round", "test accuracy in %"
 
 
-def sweep_page(title: str, results: pl.DataFrame, planned: int, spec: str, facts: dict[str, str]) -> Page:
-    """Everything that the finished runs show; how many are missing is said first."""
-    blocks: list[Table | Curves | Heat | Text] = [_state(len(results), planned)]
+def sweep_page(
+    title: str, results: pl.DataFrame, missing: list[str], spec: str, facts: dict[str, str]
+) -> Page:
+    """Everything that the finished runs show; which are missing is said first."""
+    planned = len(results) + len(missing)
+    blocks: list[Table | Curves | Heat | Text] = [_state(results, missing)]
     if len(results):
-        blocks += [_statistics(results), *_differences(results), *_curves(results), *_heats(results)]
+        blocks += [_statistics(results), *_differences(results), *_responses(results)]
+        blocks += [*_heats(results), *_curves(results)]
     subtitle = f"{len(results)} of {planned} runs finished"
     return Page(title, subtitle, tuple(blocks), spec, facts)
 
@@ -44,12 +49,17 @@ def _delivered(run: dict[str, Any]) -> list[float]:
     return [100 * (now if synced is None else synced) for synced, now in pairs]
 
 
-def _state(finished: int, planned: int) -> Text:
-    missing = planned - finished
-    said = (
-        "All runs are finished." if not missing else f"{missing} runs are missing; nothing stands for them."
-    )
-    return Text("state", "State", (said,))
+def _state(results: pl.DataFrame, missing: list[str]) -> Text:
+    said = [
+        f"{len(missing)} runs are missing; nothing stands for them." if missing else "All runs are finished."
+    ]
+    if missing:
+        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        said.append(f"Missing: {'; '.join(missing[:MOST_NAMED])}{more}.")
+    diverged = int(results["diverged_at"].is_not_null().sum()) if len(results) else 0
+    if diverged:
+        said.append(f"{diverged} runs diverged; they are counted, and left out of all numbers.")
+    return Text("state", "State", tuple(said))
 
 
 def _statistics(results: pl.DataFrame) -> Table:
@@ -92,32 +102,94 @@ def _differences(results: pl.DataFrame) -> list[Table]:
 
 
 def _curves(results: pl.DataFrame) -> list[Curves]:
-    """One figure, or one for each value of the first setting where lines would be too many."""
+    """Accuracy over the rounds: one figure, or several where lines would be too many."""
     names = short(varied(results))
-    found = {key: runs for key, runs in points(results).items() if all(run["curve_round"] for run in runs)}
-    figures: dict[Any, list[Line]] = {}
-    split = len(found) > MOST_LINES
+    found = {
+        key: kept
+        for key, runs in points(results).items()
+        if (kept := [run for run in runs if run["diverged_at"] is None and run["curve_round"]])
+    }
+    split = _split(list(found), len(names))
+    figures: dict[Any, dict[str, list[dict[str, Any]]]] = {}
     for key, runs in found.items():
-        shown = list(zip(names, key, strict=True))[1 if split else 0 :]
-        label = ", ".join(f"{name} = {value}" for name, value in shown) or "all runs"
-        figures.setdefault(key[0] if split else None, []).append(line_of(label, runs))
+        shown = [
+            f"{name} = {value}"
+            for place, (name, value) in enumerate(zip(names, key, strict=True))
+            if place != split
+        ]
+        label = ", ".join(shown) or "all runs"
+        figures.setdefault(None if split is None else key[split], {})[label] = runs
     return [
-        _figure(number, names[0], value, lines[:MOST_LINES])
+        _figure(number, "" if split is None else f", {names[split]} = {value}", lines)
         for number, (value, lines) in enumerate(figures.items())
     ]
 
 
-def _figure(number: int, name: str, value: Any, lines: list[Line]) -> Curves:
-    title = "Accuracy over the rounds" + ("" if value is None else f", {name} = {value}")
-    ends = "; ".join(f"{line.label}: {line.mean[-1]:.1f} %" for line in lines)
+def _split(keys: list[tuple[Any, ...]], settings: int) -> int | None:
+    """By which setting to split figures: the fewest, none with too many lines if that can be."""
+    if len(keys) <= MOST_LINES or settings < 2:
+        return None
+    sizes = [Counter(key[place] for key in keys) for place in range(settings)]
+    fits = [
+        place
+        for place, found in enumerate(sizes)
+        if max(found.values()) <= MOST_LINES and len(found) <= MOST_FIGURES
+    ]
+    return min(fits or range(settings), key=lambda place: len(sizes[place]))
+
+
+def _figure(number: int, where: str, lines: dict[str, list[dict[str, Any]]]) -> Curves:
+    chosen = list(lines)
+    if len(chosen) > MOST_LINES:
+        chosen = [chosen[round(place)] for place in np.linspace(0, len(chosen) - 1, MOST_LINES)]
+    drawn = tuple(line_of(label, lines[label]) for label in chosen)
+    ends = "; ".join(f"{line.label}: {line.mean[-1]:.1f} %" for line in drawn)
+    caption = "The delivered model: mean over the seeds, band of one deviation."
+    if len(chosen) < len(lines):
+        caption += f" {len(chosen)} of {len(lines)} lines are drawn; the tables have all."
     return Curves(
         f"curves{number}",
-        title,
-        "The delivered model: mean over the seeds, band of one deviation.",
+        "Accuracy over the rounds" + where,
+        caption,
         f"Test accuracy over the rounds. At the end, {ends}.",
         ROUNDS,
         ACCURACY,
-        tuple(lines),
+        drawn,
+    )
+
+
+def _responses(results: pl.DataFrame) -> list[Curves]:
+    """Final accuracy over the number that has the most values, a line for each of the others."""
+    groups = grouped(results).filter(pl.col("mean").is_not_null())
+    settings = groups.columns[: groups.columns.index("runs")]
+    numbers = [name for name in settings if groups[name].dtype.is_numeric() and groups[name].n_unique() > 2]
+    if not numbers:
+        return []
+    across = max(numbers, key=lambda name: groups[name].n_unique())
+    others = [name for name in settings if name != across]
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for row in groups.sort(across).iter_rows(named=True):
+        label = ", ".join(f"{name} = {row[name]}" for name in others) or "all runs"
+        lines.setdefault(label, []).append(row)
+    drawn = tuple(_response(label, rows, across) for label, rows in list(lines.items())[:MOST_LINES])
+    caption = "The delivered model at the end: mean over the seeds, band of one deviation."
+    if len(drawn) < len(lines):
+        caption += f" {len(drawn)} of {len(lines)} lines are drawn; the tables have all."
+    best = max(groups.iter_rows(named=True), key=lambda row: row["mean"])
+    alt = f"Final test accuracy over {across}. Best: {best['mean']:.1f} % at {across} = {best[across]}."
+    title = f"Final accuracy over {across}"
+    return [Curves("response", title, caption, alt, across, ACCURACY, drawn)]
+
+
+def _response(label: str, rows: list[dict[str, Any]], across: str) -> Line:
+    spread = [row["deviation"] or 0.0 for row in rows]
+    means = [row["mean"] for row in rows]
+    return Line(
+        label,
+        tuple(float(row[across]) for row in rows),
+        tuple(means),
+        tuple(mean - off for mean, off in zip(means, spread, strict=True)),
+        tuple(mean + off for mean, off in zip(means, spread, strict=True)),
     )
 
 

@@ -13,13 +13,17 @@ ALGORITHM = "algorithm.name"
 
 
 def varied(results: pl.DataFrame) -> list[str]:
-    """The settings in which the cells differ, seeds apart."""
-    values: dict[str, set[str]] = {}
+    """The settings in which the cells differ, seeds apart; one that some cells lack is one."""
+    values: dict[str, dict[str, int]] = {}
     for text in results["settings"]:
         for name, value in json.loads(text).items():
-            values.setdefault(name, set()).add(json.dumps(value))
-    several = [name for name, found in values.items() if len(found) > 1 and name not in SEEDS]
-    return several or [name for name in values if name not in SEEDS][:1]
+            values.setdefault(name, {}).setdefault(json.dumps(value), 0)
+            values[name][json.dumps(value)] += 1
+    return [
+        name
+        for name, found in values.items()
+        if (len(found) > 1 or sum(found.values()) < len(results)) and name not in SEEDS
+    ]
 
 
 def short(names: list[str]) -> list[str]:
@@ -87,13 +91,13 @@ def differences(results: pl.DataFrame) -> pl.DataFrame | None:
 
 
 def estimate_of(runs: list[dict[str, Any]], column: str) -> Estimate | None:
-    """Statistics of a column in percent; None if every run diverged before it was scored."""
-    values = [100 * run[column] for run in runs if run[column] is not None]
+    """Statistics of a column in percent over the runs that did not diverge; None without any."""
+    values = [100 * run[column] for run in runs if run["diverged_at"] is None and run[column] is not None]
     return estimate(values) if values else None
 
 
 def _scores(runs: list[dict[str, Any]]) -> dict[int, float]:
-    return {run["seed"]: 100 * run["accuracy"] for run in runs if run["accuracy"] is not None}
+    return {run["seed"]: 100 * run["accuracy"] for run in runs if run["diverged_at"] is None}
 
 
 def _columns(found: Estimate | None) -> dict[str, float | None]:
@@ -108,4 +112,4 @@ def _or_none(value: float) -> float | None:
 
 
 def _plain(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, list) else value
+    return json.dumps(value) if isinstance(value, list | dict) else value

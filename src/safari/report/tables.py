@@ -80,10 +80,15 @@ def plan_table(groups: pl.DataFrame) -> Table:
 
 
 def sweep_table(groups: pl.DataFrame) -> Table:
-    """Mean, deviation and interval over the seeds, a row a point of the grid."""
+    """Mean, deviation and interval over the seeds, a row a point of the grid.
+
+    Runs that diverged are counted and left out of the numbers.
+    """
     table = Table(title="Test accuracy of the delivered model in %", title_justify="left")
     settings = groups.columns[: groups.columns.index("runs")]
-    for name in (*settings, "runs", "mean ± deviation", "95 % interval", "after the last round"):
+    broken = bool(groups["diverged"].sum())
+    last = ("after the last round", "diverged") if broken else ("after the last round",)
+    for name in (*settings, "runs", "mean ± deviation", "95 % interval", *last):
         table.add_column(name, justify="right")
     for row in groups.iter_rows(named=True):
         table.add_row(
@@ -92,6 +97,7 @@ def sweep_table(groups: pl.DataFrame) -> Table:
             mean_deviation(row["mean"], row["deviation"]),
             "" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}",
             mean_deviation(row["last"], row["last_deviation"]),
+            *([str(row["diverged"])] if broken else []),
         )
     return table
 

@@ -3,9 +3,10 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from safari.experiment.schema import Key, read_table
 from safari.experiment.spec import Spec, apply_overrides, complete, read_toml, set_key
 
 SWEEP = "sweep"
+MOST_NAMED = 6
 SEED, DATA_SEED, EXCLUSION_SEED = "train.seed", "data.seed", "participation.seed"
 
 
@@ -27,7 +29,10 @@ class Cell:
     @cached_property
     def key(self) -> str:
         """Names the cell by what it computes, wherever the data lie: equal specs, equal keys."""
-        tables = {**self.spec.tables, "data": {**self.spec.tables["data"], "folder": None}}
+        data = {**self.spec.tables["data"], "folder": None}
+        if data["source"].endswith(".npz"):
+            data["source"] = _content(data["source"])
+        tables = {**self.spec.tables, "data": data}
         return hashlib.sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -49,6 +54,8 @@ class SweepSpec:
         if not sound:
             raise InputError("--share", text, "must be k/n with 1 <= k <= n, such as 1/3")
         keep = self.cells()[int(part) - 1 :: int(parts)]
+        if not keep:
+            raise InputError("--share", text, f"there are only {len(self.cells())} runs to share out")
         return SweepSpec(self.base, tuple(cell.settings for cell in keep))
 
 
@@ -56,7 +63,29 @@ def make_cell(base: dict[str, Any], settings: dict[str, Any]) -> Cell:
     given = base
     for path, value in settings.items():
         given = set_key(given, path.split("."), value, path)
-    return Cell(settings, complete(given))
+    with in_cell(settings):
+        return Cell(settings, complete(given))
+
+
+@contextmanager
+def in_cell(settings: dict[str, Any]) -> Iterator[None]:
+    """Errors raised inside also say in which cell of the grid."""
+    try:
+        yield
+    except InputError as error:
+        where = ", ".join(f"{name} = {value}" for name, value in settings.items() if name != SEED)
+        if not where or len(settings) > MOST_NAMED:
+            raise
+        raise InputError(error.key, error.value, f"{error.allowed} (in the cell {where})") from None
+
+
+@lru_cache(maxsize=64)
+def _content(path: str) -> str:
+    """A file by what is in it, so that a changed file makes other cells."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return path
 
 
 def unique(cells: Iterable[Cell]) -> list[Cell]:
@@ -65,14 +94,21 @@ def unique(cells: Iterable[Cell]) -> list[Cell]:
 
 def load_sweep(path: Path, overrides: Iterable[str] = ()) -> SweepSpec:
     """Read a spec with a `[sweep]` table: `seeds`, `fixed_partition`, `grid`."""
+    overrides = list(overrides)
     given = apply_overrides(read_toml(path), overrides)
     table = read_table(SWEEP, given.get(SWEEP, {}), SWEEP_KEYS)
-    base = {name: value for name, value in given.items() if name != SWEEP}
+    base = {name: value for name, value in given.items() if name not in (SWEEP, "made", "versions")}
     grid = flat(table["grid"])
+    for override in overrides:
+        name, _, value = override.partition("=")
+        if name.strip() in grid:
+            raise InputError(name.strip(), value, f"is swept; write sweep.grid.{name.strip()}=[...] instead")
     for name, values in grid.items():
         whole = f"{SWEEP}.grid.{name}"
         check(isinstance(values, list) and bool(values), whole, values, "must be a list of values to try")
         check(name != SEED, whole, values, "give sweep.seeds instead")
+        once = len({json.dumps(value) for value in values}) == len(values)
+        check(once, whole, values, "must hold each value once")
     first = complete(base).seed
     seeds = _seeds(table["seeds"], first)
     fixed = {DATA_SEED: first, EXCLUSION_SEED: first} if table["fixed_partition"] else {}

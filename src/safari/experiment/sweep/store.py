@@ -64,6 +64,7 @@ class Store:
     def finish(self, name: str, cells: Sequence[Cell], logs: Sequence[Log]) -> None:
         """Note that `cells` are finished; their saved states are no longer needed."""
         rows = pl.DataFrame([row_of(cell, log) for cell, log in zip(cells, logs, strict=True)])
+        rows = rows.cast({"diverged_at": pl.Int64})
         self.directory.write(f"{FINISHED}/{name}.parquet", pack_table(rows))
         self._superseded({cell.key for cell in cells}, keep=None)
 
@@ -114,7 +115,7 @@ class Store:
     def write_results(self, cells: Sequence[Cell]) -> pl.DataFrame:
         """Put the finished cells together, in the order of the plan."""
         results = in_order(read_finished(self.path), cells)
-        self.directory.write(RESULTS, pack_table(results))
+        self.directory.write(RESULTS, pack_table(with_settings(results)))
         return results
 
 
@@ -142,8 +143,15 @@ def read_finished(path: Path) -> pl.DataFrame:
     files = sorted((path / FINISHED).glob("[!.]*.parquet"))
     if not files:
         return pl.DataFrame(schema={"cell": pl.String})
-    together = pl.concat([pl.read_parquet(file) for file in files], how="diagonal_relaxed")
+    together = pl.concat([_read(file) for file in files], how="diagonal_relaxed")
     return together.unique("cell", keep="first", maintain_order=True)
+
+
+def _read(file: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(file)
+    except (pl.exceptions.PolarsError, OSError):
+        raise InputError("directory", str(file), "is damaged; remove it, its runs are then redone") from None
 
 
 def in_order(finished: pl.DataFrame, cells: Sequence[Cell]) -> pl.DataFrame:
@@ -151,6 +159,23 @@ def in_order(finished: pl.DataFrame, cells: Sequence[Cell]) -> pl.DataFrame:
     return pl.DataFrame({"cell": [cell.key for cell in cells]}).join(
         finished, on="cell", how="inner", maintain_order="left"
     )
+
+
+def with_settings(results: pl.DataFrame) -> pl.DataFrame:
+    """The results with one column for each key that the sweep set, after the cell's name."""
+    if not len(results):
+        return results
+    settings = [json.loads(text) for text in results["settings"]]
+    names = dict.fromkeys(name for one in settings for name in one)
+    columns = {
+        name: [
+            json.dumps(one[name]) if isinstance(one.get(name), list | dict) else one.get(name)
+            for one in settings
+        ]
+        for name in names
+    }
+    table = pl.DataFrame(columns, infer_schema_length=None, strict=False)
+    return pl.concat([results.select("cell"), table, results.drop("cell", "settings")], how="horizontal")
 
 
 def row_of(cell: Cell, log: Log) -> dict[str, Any]:
@@ -161,8 +186,13 @@ def row_of(cell: Cell, log: Log) -> dict[str, Any]:
         "cell": cell.key,
         "settings": json.dumps(cell.settings),
         "seed": train["seed"],
-        "precision": train["precision"],
+        "precision": _precision(train["precision"]),
         "device": jax.devices()[0].device_kind,
         **log.summary(),
         **{f"curve_{name}": curve[name].to_list() for name in CURVE},
     }
+
+
+def _precision(asked: str) -> str:
+    """What was computed with: a CPU has no tf32."""
+    return "float32" if asked == "tf32" and jax.default_backend() == "cpu" else asked

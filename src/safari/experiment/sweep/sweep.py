@@ -18,7 +18,7 @@ from safari.bundle import Bundle
 from safari.data import Federation
 from safari.experiment.directory import Directory, refuse_existing
 from safari.experiment.run import CHECKPOINT_SECONDS, Interrupted
-from safari.experiment.sweep.cells import Cell, SweepSpec
+from safari.experiment.sweep.cells import Cell, SweepSpec, in_cell
 from safari.experiment.sweep.planner import Plan, Prepared, Unit, make_plan
 from safari.experiment.sweep.store import Saved, Store, in_order, read_finished, read_plan, restore
 from safari.experiment.versions import provenance, versions
@@ -94,10 +94,11 @@ def prepare_cells(cells: Sequence[Cell], saved: dict[str, Saved]) -> list[Prepar
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         for cell in cells:
             data = json.dumps(cell.spec.tables["data"], sort_keys=True)
-            if data not in federations:
-                federations[data] = cell.spec.federation()
             done = saved[cell.key].done if cell.key in saved else 0
-            prepared.append(Prepared(cell, cell.spec.prepare(federations[data]), done))
+            with in_cell(cell.settings):
+                if data not in federations:
+                    federations[data] = cell.spec.federation()
+                prepared.append(Prepared(cell, cell.spec.prepare(federations[data]), done))
     return prepared
 
 
