@@ -82,6 +82,8 @@ class SweepWatch:
 
     def __call__(self, sweep: Sweep) -> None:
         runs = f"{sweep.runs_done}/{sweep.runs} runs"
+        if sweep.diverged:
+            runs += f" ({sweep.diverged} diverged)"
         if self._bar and self._task is not None:
             self._bar.update(self._task, completed=sweep.rounds_done, total=sweep.rounds, runs=runs)
         elif not self.quiet and time.monotonic() - self._said > LINE_SECONDS:
