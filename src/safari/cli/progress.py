@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from typing import Self
 
 import polars as pl
 from rich.console import Console
@@ -17,7 +18,22 @@ LINE_SECONDS = 5.0
 Watcher = Callable[[Training], None]
 
 
-class Watch:
+class Shown:
+    """A bar that is on the terminal for as long as a `with` block lasts, if there is one."""
+
+    _bar: Progress | None
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+
+class Watch(Shown):
     """Shows each training it is given, and raises `Interrupted` once the user asks to stop."""
 
     def __init__(self, quiet: bool):
@@ -26,15 +42,6 @@ class Watch:
         self.live = not quiet and sys.stderr.isatty()
         self._bar = _bar() if self.live else None
         self._said = time.monotonic()
-
-    def __enter__(self) -> "Watch":
-        if self._bar:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar:
-            self._bar.stop()
 
     def follow(self, title: str) -> Watcher:
         """A watcher for one training."""
@@ -62,7 +69,7 @@ class Watch:
         )
 
 
-class SweepWatch:
+class SweepWatch(Shown):
     """Shows how far a sweep is, over all its runs; raises `Interrupted` once asked to stop."""
 
     def __init__(self, quiet: bool):
@@ -70,15 +77,6 @@ class SweepWatch:
         self._bar = _sweep_bar() if not quiet and sys.stderr.isatty() else None
         self._task = self._bar.add_task("sweep", total=None, runs="") if self._bar else None
         self._said = time.monotonic()
-
-    def __enter__(self) -> "SweepWatch":
-        if self._bar:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar:
-            self._bar.stop()
 
     def __call__(self, sweep: Sweep) -> None:
         runs = f"{sweep.runs_done}/{sweep.runs} runs"
