@@ -57,6 +57,21 @@ def test_q_follows_the_bias_and_is_in_the_history(digits):
     assert q[-10:].mean() < 0.5
 
 
+class Contradicting(safari.AdaptiveQ):
+    """Its halves disagree: the estimate of the squared gradient is below 0."""
+
+    def _halves(self, task, params, key):
+        ones = jax.tree.map(jnp.ones_like, params)
+        return ones, jax.tree.map(jnp.negative, ones)
+
+
+@pytest.mark.parametrize("rule", ["B", "C"])
+def test_where_no_gradient_is_seen_the_server_goes_on(digits, rule):
+    history = trained(digits, Contradicting(rule), rounds=8).history
+    assert history["kind"].to_list() == ["server", "client", *["server"] * 6]
+    assert history["q"].to_list()[2:] == [0.0] * 6
+
+
 def test_without_missing_clients_q_is_larger(digits):
     everyone = safari.Participation(per_round=10)
     iid = safari.federate("digits", partition="iid", samples_per_client=120, server_samples=50)

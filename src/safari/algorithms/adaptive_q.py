@@ -36,6 +36,8 @@ class AdaptiveQ(eqx.Module):
     average change, divided by $\eta_c K$, is the clients' mean gradient; what it is off the
     server's is the bias b. The noise of the clients' side only raises that estimate, which is
     safe. The first round is the server's; the first client round after it is taken on trust.
+    Where no gradient is left to be seen, clients could only do harm: q is 0. A small server set
+    that the model has learnt by heart looks like that.
 
     - `rule`: `A` knows a bound on the dissimilarity sigma_G^2 (`dissimilarity`), `B` and `C` use
       the largest b^2 seen (times `forget` for every round since), `convex` is for strongly
@@ -96,7 +98,8 @@ class AdaptiveQ(eqx.Module):
             client_rounds = client_rounds + 1
         half_a, half_b = self._halves(task, params, jax.random.fold_in(key, ESTIMATION))
         gradient = jnp.maximum(_product(half_a, half_b), 0.0)
-        q = jnp.where(client_rounds == 0, 1.0, self._q(gradient, bias, server_rate))
+        chosen = jnp.where(gradient > 0, self._q(gradient, bias, server_rate), 0.0)
+        q = jnp.where(client_rounds == 0, 1.0, chosen)
         q = jnp.clip(q, self.least, self.most).astype(jnp.float32)
         return Knowledge(q, half_a, half_b, gradient, bias, client_rounds)
 
