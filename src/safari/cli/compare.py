@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from safari.cli.session import FAILED, STOPPED, command, say
+from safari.cli.session import FAILED, STOPPED, command, say, show
 from safari.errors import InputError
 
 
@@ -37,8 +37,6 @@ def compare_command(
 def _compare(
     spec: list[str], algorithms: list[str], seeds: int, out: Path | None, resume: Path | None, quiet: bool
 ) -> None:
-    from rich.console import Console
-
     from safari.cli.progress import Watch
     from safari.cli.run import free_folder
     from safari.experiment import Interrupted, compare, resume_comparison
@@ -56,7 +54,7 @@ def _compare(
         except Interrupted:
             say(f"stopped; go on with: safari compare --resume {path}")
             raise typer.Exit(STOPPED) from None
-    Console().print(comparison_table(found.table))
+    show(comparison_table(found.table))
     print(path / "curves.png")
     if found.diverged:
         say(f"safari: diverged: {', '.join(found.diverged)}; see their summary.json")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from safari.cli.session import command
+from safari.cli.session import command, show
 from safari.errors import InputError
 
 data_app = typer.Typer(help="Data sets: list and fetch.", no_args_is_help=True, rich_markup_mode=None)
@@ -13,7 +13,6 @@ data_app = typer.Typer(help="Data sets: list and fetch.", no_args_is_help=True, 
 @data_app.command("list")
 def list_command() -> None:
     """Show the named data sets and whether they are on this machine."""
-    from rich.console import Console
     from rich.table import Table
 
     from safari.data.sources import CATALOG
@@ -27,7 +26,7 @@ def list_command() -> None:
                 else str(entry.find(None) or "not here; safari data fetch")
             )
             table.add_row(entry.name, entry.about, place)
-        Console().print(table)
+        show(table)
 
 
 @data_app.command("fetch")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from safari.cli.session import command
+from safari.cli.session import command, show
 from safari.errors import InputError
 
 
@@ -56,8 +56,6 @@ def _reproduce(
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    from rich.console import Console
-
     from safari.cli.run import free_folder
     from safari.cli.sweep import carry_out, finish
     from safari.experiment.sweep import plan_sweep
@@ -77,13 +75,11 @@ def _reproduce(
         about = describe(what, tables, seeds, fixed_partition)
         path = out or free_folder(Path("runs"), f"reproduce-{'-'.join(what)}")
     if dry_run and spec is not None:
-        Console().print(plan_table(plan_sweep(spec).table()))
+        show(plan_table(plan_sweep(spec).table()))
         return
     results = carry_out(path, spec, about, quiet, "reproduce")
     found = read_reproduction(path)
     flat_table(found).write_csv(path / "comparison.csv")
-    console = Console()
-    for table in terminal_tables(found):
-        console.print(table)
+    show(*terminal_tables(found))
     print(path)
     finish(results)

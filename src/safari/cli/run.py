@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from safari.cli.session import STOPPED, command, say
+from safari.cli.session import STOPPED, command, say, show
 from safari.errors import InputError
 
 
@@ -47,9 +47,7 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, quiet: bool) ->
             say(f"stopped; go on with: safari run --resume {path}")
             raise typer.Exit(STOPPED) from None
     if not quiet:
-        from rich.console import Console
-
-        Console().print(summary_table(read_summary(path)))
+        show(summary_table(read_summary(path)))
     print(path)
 
 

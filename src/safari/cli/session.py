@@ -6,12 +6,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import typer
 
 from safari.errors import InputError
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 BAD_INPUT, FAILED, STOPPED = 2, 1, 130
+PIPED_WIDTH = 160
 
 
 @contextmanager
@@ -43,6 +48,16 @@ class StopRequest:
             raise KeyboardInterrupt
         self.asked = True
         say("stopping after this stretch of rounds; press Ctrl-C again to stop now")
+
+
+def show(*tables: "RenderableType") -> None:
+    """Print tables; wide where nobody's terminal is in the way."""
+    from rich.console import Console
+
+    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(width=None if narrow else PIPED_WIDTH)
+    for table in tables:
+        console.print(table)
 
 
 def say(line: str) -> None:

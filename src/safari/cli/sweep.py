@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from safari.cli.session import FAILED, STOPPED, command, say
+from safari.cli.session import FAILED, STOPPED, command, say, show
 from safari.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ def _sweep(
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    from rich.console import Console
-
     from safari.cli.run import free_folder
     from safari.experiment.spec import apply_overrides, read_toml
     from safari.experiment.sweep import load_sweep, plan_sweep
@@ -64,7 +62,7 @@ def _sweep(
     whole = load_sweep(Path(spec[0]), spec[1:]) if spec else None
     chosen = whole.share(share) if whole and share else whole
     if dry_run and chosen is not None:
-        Console().print(plan_table(plan_sweep(chosen).table()))
+        show(plan_table(plan_sweep(chosen).table()))
         return
     path = resume or out or free_folder(Path("runs"), f"sweep-{Path(spec[0]).stem}")
     if resume is not None and is_reproduction(resume):
@@ -76,9 +74,9 @@ def _sweep(
     apart = differences(results)
     if apart is not None:
         apart.write_csv(path / "differences.csv")
-    Console().print(sweep_table(groups))
+    show(sweep_table(groups))
     if apart is not None:
-        Console().print(difference_table(apart, ties))
+        show(difference_table(apart, ties))
     print(path)
     finish(results)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from safari.cli.session import command
+from safari.cli.session import command, show
 from safari.errors import InputError
 
 theory_app = typer.Typer(
@@ -26,14 +26,12 @@ def impossibility_command(
 ) -> None:
     """Theorem 1: how often learners fail when some clients never take part, against the floor."""
     with command():
-        from rich.console import Console
-
         from safari.report.theory import impossibility_table, impossibility_words
         from safari.theory.impossibility import LEARNERS, Participation, simulate
 
         place = Participation(clients, participating, samples)
         found = [simulate(place, learner, repetitions, seed) for learner in LEARNERS]
-        Console().print(impossibility_table(place, found, repetitions))
+        show(impossibility_table(place, found, repetitions))
         print(impossibility_words(place))
         if spec is not None:
             print(_floor_of(spec))
@@ -70,8 +68,6 @@ def generalization_command(
 ) -> None:
     """Theorems 2 and 3: the bound with clients' samples, and with the server's alone."""
     with command():
-        from rich.console import Console
-
         from safari.report.theory import generalization_table
         from safari.theory.generalization import Problem
         from safari.theory.relations import mixture_alpha
@@ -83,7 +79,7 @@ def generalization_command(
             rows.append(
                 (size, relation, problem.client_bound(size, clients_data), problem.server_bound(size))
             )
-        Console().print(generalization_table(rows))
+        show(generalization_table(rows))
 
 
 def _sizes(text: str) -> list[int]:
