@@ -119,12 +119,12 @@ class Bundle:
         share = 1 / len(self.runs)
         logs = []
         for run, history, at in zip(self.runs, self.histories(), self.diverged_at, strict=True):
-            excluded = np.flatnonzero(np.asarray(run.roster.excluded))
+            excluded = run.roster.excluded_clients
             logs.append(
                 Log(
                     history=history,
                     coverage=run.task.federation.coverage(excluded),
-                    excluded=tuple(int(client) for client in excluded),
+                    excluded=excluded,
                     compile_seconds=self.compile_seconds * share,
                     train_seconds=self.train_seconds * share,
                     diverged_at=at,

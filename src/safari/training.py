@@ -103,14 +103,14 @@ class Training:
         return traffic_of(self.run, sum(leaf.nbytes for leaf in jax.tree.leaves(self.carry.state.params)))
 
     def result(self) -> Result:
-        excluded = np.flatnonzero(np.asarray(self.run.roster.excluded))
+        excluded = self.run.roster.excluded_clients
         state: Any = self.carry.state
         return Result(
             params=self.run.algorithm.deliver(state),
             params_last=state.params,
             history=self.history,
             coverage=self.run.task.federation.coverage(excluded),
-            excluded=tuple(int(client) for client in excluded),
+            excluded=excluded,
             compile_seconds=self.compile_seconds,
             train_seconds=self.train_seconds,
             diverged_at=self.diverged_at,

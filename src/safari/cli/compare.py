@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from safari.cli.session import FAILED, STOPPED, command, say, show
-from safari.errors import InputError
+from safari.cli.session import FAILED, STOPPED, check_either, command, say, show
 
 
 def compare_command(
@@ -24,12 +23,7 @@ def compare_command(
 ) -> None:
     """Train several algorithms under the same seeds and compare what they deliver."""
     with command():
-        if (resume is None) == (not spec):
-            raise InputError(
-                "compare",
-                " ".join(spec or []) or "(nothing)",
-                "needs a SPEC, or --resume DIRECTORY, not both",
-            )
+        check_either("compare", spec, resume)
         names = [name.strip() for name in algorithms.split(",") if name.strip()]
         _compare(spec or [], names, seeds, out, resume, quiet)
 

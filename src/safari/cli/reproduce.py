@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from safari.cli.session import command, show
+from safari.cli.session import check_either, command, show
 from safari.errors import InputError
 
 
@@ -35,12 +35,7 @@ def reproduce_command(
 ) -> None:
     """Redo tables of the paper (default: into runs/reproduce-NAME)."""
     with command():
-        if (resume is None) == (not what):
-            raise InputError(
-                "reproduce",
-                " ".join(what or []) or "(nothing)",
-                "needs mnist, cifar10, fashion-mnist, a table or all; or --resume DIRECTORY, not both",
-            )
+        check_either("reproduce", what, resume, "mnist, cifar10, fashion-mnist, a table or all")
         if resume is not None and (out is not None or dry_run or share is not None):
             raise InputError("--resume", str(resume), "goes with none of --out, --share, --dry-run")
         _reproduce(what or [], out, resume, seeds, fixed_partition, share, dry_run, quiet)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from safari.cli.session import STOPPED, command, say, show
+from safari.cli.session import STOPPED, check_either, command, say, show
 from safari.errors import InputError
 
 
@@ -20,10 +20,7 @@ def run_command(
 ) -> None:
     """Train what SPEC describes, into a run directory (default: runs/NAME)."""
     with command():
-        if (resume is None) == (not spec):
-            raise InputError(
-                "run", " ".join(spec or []) or "(nothing)", "needs a SPEC, or --resume DIRECTORY, not both"
-            )
+        check_either("run", spec, resume)
         if resume is not None and out is not None:
             raise InputError("--out", str(out), "cannot go with --resume: the directory is known")
         _run(spec or [], out, resume, quiet)

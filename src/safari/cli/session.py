@@ -60,6 +60,13 @@ def show(*tables: "RenderableType") -> None:
         console.print(table)
 
 
+def check_either(name: str, given: list[str] | None, resume: object, what: str = "a SPEC") -> None:
+    """A command starts something new, or goes on with a directory: one of the two."""
+    if (resume is None) == (not given):
+        asked = " ".join(given or []) or "(nothing)"
+        raise InputError(name, asked, f"needs {what}, or --resume DIRECTORY, not both")
+
+
 def say(line: str) -> None:
     """A line for the user, apart from what a command prints as its result."""
     print(line, file=sys.stderr, flush=True)

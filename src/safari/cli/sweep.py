@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from safari.cli.session import FAILED, STOPPED, command, say, show
+from safari.cli.session import FAILED, STOPPED, check_either, command, say, show
 from safari.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,10 +34,7 @@ def sweep_command(
 ) -> None:
     """Train every cell of a grid under every seed (default: into runs/sweep-NAME)."""
     with command():
-        if (resume is None) == (not spec):
-            raise InputError(
-                "sweep", " ".join(spec or []) or "(nothing)", "needs a SPEC, or --resume DIRECTORY, not both"
-            )
+        check_either("sweep", spec, resume)
         if resume is not None and (out is not None or dry_run or share is not None):
             raise InputError("--resume", str(resume), "goes with none of --out, --share, --dry-run")
         _sweep(spec or [], out, resume, share, ties, dry_run, quiet)

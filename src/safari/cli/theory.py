@@ -38,14 +38,11 @@ def impossibility_command(
 
 
 def _floor_of(path: Path) -> str:
-    import numpy as np
-
     from safari.experiment import load_spec
     from safari.theory.impossibility import coverage_floor
 
     run = load_spec(path).prepare()
-    excluded = np.flatnonzero(np.asarray(run.roster.excluded))
-    floor = coverage_floor(run.task.federation, excluded)
+    floor = coverage_floor(run.task.federation, run.roster.excluded_clients)
     return f"{path}: training on its clients alone leaves at least {floor:.1%} of the test set wrong"
 
 

@@ -7,6 +7,8 @@ round takes as many steps as a client's epoch ("literal" is Algorithm 1 as print
 the server's samples are drawn from the training set and left with the clients, so that
 clients are the same whatever the server holds; FedAvg is scored by the mean of the last ten
 evaluated rounds, SAFARI by the model that the last server round left.
+Of Fashion-MNIST the paper says M = 150 and nothing more; what stands here for it is a first
+choice that has not been found to fit.
 """
 
 from dataclasses import dataclass, replace
@@ -23,31 +25,31 @@ SCORES = {
 }
 """Which number of a run stands for it."""
 
+
+def _rates(batch_size: int) -> dict[str, Any]:
+    """Clients and server alike: rate 0.1, batches of one size."""
+    return {
+        "clients": {"local_rate": 0.1, "batch_size": batch_size},
+        "server": {"rate": 0.1, "batch_size": batch_size},
+    }
+
+
 _MNIST: dict[str, Any] = {
     "data": {"source": "mnist", "clients": 10, "samples_per_client": 5400, "server_disjoint": False},
     "model": {"name": "logistic"},
-    "algorithm": {
-        "clients": {"local_rate": 0.1, "batch_size": 64},
-        "server": {"rate": 0.1, "batch_size": 64},
-    },
+    "algorithm": _rates(64),
     "train": {"rounds": 150},
 }
 _CIFAR10: dict[str, Any] = {
     "data": {"source": "cifar10", "clients": 10, "samples_per_client": 5000, "server_disjoint": False},
     "model": {"name": "cnn"},
-    "algorithm": {
-        "clients": {"local_rate": 0.1, "batch_size": 500},
-        "server": {"rate": 0.1, "batch_size": 500},
-    },
+    "algorithm": _rates(500),
     "train": {"rounds": 5000, "evaluate_every": 25, "precision": "bfloat16"},
 }
 _FASHION: dict[str, Any] = {
     "data": {"source": "fashion-mnist", "clients": 150, "samples_per_client": 400, "server_disjoint": False},
     "model": {"name": "mlp"},
-    "algorithm": {
-        "clients": {"local_rate": 0.1, "batch_size": 64},
-        "server": {"rate": 0.1, "batch_size": 64},
-    },
+    "algorithm": _rates(64),
     "train": {"rounds": 150},
 }
 

@@ -86,6 +86,11 @@ class Roster(eqx.Module):
     def clients(self) -> int:
         return self.excluded.shape[-1]
 
+    @property
+    def excluded_clients(self) -> tuple[int, ...]:
+        """The clients that never take part. Host code."""
+        return tuple(int(client) for client in np.flatnonzero(np.asarray(self.excluded)))
+
     def init(self, streams: Streams) -> State:
         return self.availability.init(streams.availability, self.clients)
 

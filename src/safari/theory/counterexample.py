@@ -5,15 +5,12 @@ least at 0. L = mu = K = m = 1, sigma_G^2 = 1, no noise, eta_s = 1 / sqrt(R), et
 A fixed q goes to $2q / (1 + q)$, not to 0, although the printed condition holds.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from safari.theory.adaptive import rule_a, rule_b, rule_c
 from safari.theory.nonconvex import Constants
-
-Rule = Callable[[Constants, float], float]
 
 
 def constants_of(rounds: int) -> Constants:

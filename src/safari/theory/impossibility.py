@@ -144,7 +144,7 @@ def _logistic_at_rare(common: np.ndarray, rare: np.ndarray) -> np.ndarray:
     return 2 * weight + bias
 
 
-def coverage_floor(federation: Federation, excluded: np.ndarray) -> float:
+def coverage_floor(federation: Federation, excluded: np.ndarray | tuple[int, ...]) -> float:
     """The error on the test set below which training on the clients alone cannot get.
 
     The second construction on a real partition: the share of the test set in classes that

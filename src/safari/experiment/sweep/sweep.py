@@ -38,7 +38,6 @@ class Progress:
     rounds_done: int = 0
     began_with: int = 0
     diverged: int = 0
-    compiling: int = 0
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -105,8 +104,7 @@ def prepare_cells(cells: Sequence[Cell], saved: dict[str, Saved]) -> list[Prepar
 def _carry_out(
     store: Store, cells: list[Cell], plan: Plan, saved: dict[str, Saved], watch: Watcher
 ) -> pl.DataFrame:
-    done = {key: one.done for key, one in saved.items()}
-    crew = Crew(store, plan, saved, _progress_of(cells, plan, done))
+    crew = Crew(store, plan, saved, _progress_of(cells, plan))
     try:
         crew.work(watch)
     finally:
@@ -114,7 +112,7 @@ def _carry_out(
     return results
 
 
-def _progress_of(cells: list[Cell], plan: Plan, done: dict[str, int]) -> Progress:
+def _progress_of(cells: list[Cell], plan: Plan) -> Progress:
     todo = [one for unit in plan.units for one in unit.cells]
     rounds = sum(cell.spec.tables["train"]["rounds"] for cell in cells)
     left = sum(one.run.rounds - one.done for one in todo)
