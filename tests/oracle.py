@@ -44,6 +44,15 @@ class FedAvg:
         pass
 
 
+class Clipped(FedAvg):
+    def __init__(self, local_rate, clip):
+        super().__init__(local_rate)
+        self.clip = clip
+
+    def direction(self, client, start):
+        return lambda gradient, w: gradient * min(1, self.clip / np.linalg.norm(gradient))
+
+
 class FedProx(FedAvg):
     def __init__(self, local_rate, proximal):
         super().__init__(local_rate)

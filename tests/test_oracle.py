@@ -15,6 +15,10 @@ CASES = {
         safari.FedAvg(local_rate=0.2, global_rate=0.9, local_steps=STEPS, batch_size=SIZE),
         lambda: oracle.FedAvg(0.2, 0.9),
     ),
+    "clipped": (
+        safari.FedAvg(local_rate=0.2, clip=0.8, local_steps=STEPS, batch_size=SIZE),
+        lambda: oracle.Clipped(0.2, 0.8),
+    ),
     "fedprox": (
         safari.FedProx(local_rate=0.2, proximal=0.3, local_steps=STEPS, batch_size=SIZE),
         lambda: oracle.FedProx(0.2, 0.3),

@@ -108,3 +108,12 @@ def test_an_optimiser_of_optax_can_absorb_the_update(digits):
         digits, safari.FedOpt(batch_size=30, optimizer="sgd", global_rate=1.0), MODELS["logistic"]
     )
     np.testing.assert_allclose(plain.params["weight"], through_optax.params["weight"], atol=1e-6)
+
+
+def test_a_clipped_server_step_is_no_longer_than_allowed(digits):
+    before, after = (
+        train(digits, safari.ServerSGD(rate=0.5, steps=1, clip=clip), safari.Logistic(), rounds=1).params
+        for clip in (1e-9, 0.01)
+    )
+    moved = jax.tree.map(lambda a, b: float(((a - b) ** 2).sum()), after, before)
+    assert sum(jax.tree.leaves(moved)) ** 0.5 == pytest.approx(0.5 * 0.01, rel=1e-4)

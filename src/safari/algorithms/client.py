@@ -55,6 +55,7 @@ class ClientAlgorithm(Algorithm):
     - `local_epochs`: passes over a client's samples, or `local_steps`: so many steps.
     - `batch_size`: samples a step; a smaller client uses all it has.
     - `weights`: clients count `equal`, or by `size`.
+    - `clip`: a minibatch gradient longer than this is scaled down to it; not set: never.
     """
 
     local_rate: float = 0.1
@@ -63,6 +64,7 @@ class ClientAlgorithm(Algorithm):
     local_steps: int | None = eqx.field(static=True, default=None)
     batch_size: int = eqx.field(static=True, default=64)
     weights: Literal["equal", "size"] = eqx.field(static=True, default="equal")
+    clip: float | None = None
 
     def __check_init__(self) -> None:
         check_positive("local_rate", self.local_rate)
@@ -72,6 +74,8 @@ class ClientAlgorithm(Algorithm):
             check_count("local_steps", self.local_steps)
         check_count("batch_size", self.batch_size)
         check_choice("weights", self.weights, ("equal", "size"))
+        if self.clip is not None:
+            check_positive("clip", self.clip)
 
     def bind(self, federation: Federation) -> "ClientAlgorithm":
         return self
@@ -122,6 +126,7 @@ class ClientAlgorithm(Algorithm):
                 steps=most,
                 size=size,
                 used=steps if federation.ragged else None,
+                clip=self.clip,
                 direction=lambda g, p: self.direction(g, p, state.params, state.server_memory, own),
             )
             return jax.tree.map(jnp.subtract, end, state.params), steps

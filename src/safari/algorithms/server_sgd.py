@@ -27,12 +27,14 @@ class ServerSGD(Algorithm):
 
     `rate` is $\eta_s$. `steps` a round: a number (1 is the paper's Algorithm 1 to the
     letter), `epoch` for one pass over T, or `match` for as many as a client takes.
-    Batches are drawn without replacement; a smaller T is used whole.
+    Batches are drawn without replacement; a smaller T is used whole. A minibatch gradient
+    longer than `clip` is scaled down to it.
     """
 
     rate: float = 0.1
     steps: int | Literal["epoch", "match"] = eqx.field(static=True, default="match")
     batch_size: int = eqx.field(static=True, default=64)
+    clip: float | None = None
 
     def __check_init__(self) -> None:
         check_positive("rate", self.rate)
@@ -41,6 +43,8 @@ class ServerSGD(Algorithm):
         else:
             check(self.steps in ("epoch", "match"), "steps", self.steps, "must be a number, epoch or match")
         check_count("batch_size", self.batch_size)
+        if self.clip is not None:
+            check_positive("clip", self.clip)
 
     def bind(self, federation: Federation, clients: ClientAlgorithm | None = None) -> "ServerSGD":
         """Put a number on `steps`; `clients` is the algorithm to match (default: one epoch)."""
@@ -73,6 +77,7 @@ class ServerSGD(Algorithm):
             rate=self.rate,
             steps=self.steps,
             size=min(self.batch_size, federation.server_most),
+            clip=self.clip,
         )
         return ServerState(params)
 

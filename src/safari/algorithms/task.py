@@ -59,12 +59,14 @@ class Task(eqx.Module):
         steps: int,
         size: int,
         used: Int[Array, ""] | None = None,
+        clip: Float[Array, ""] | float | None = None,
         direction: Direction | None = None,
     ) -> Params:
         """SGD from `params` on minibatches of one shard; the parameters it ends at.
 
-        `direction` turns the gradient at the current parameters into the step's direction.
-        Of the `steps` steps only the first `used` count, where shards differ in size.
+        Gradients longer than `clip` are scaled down to it; `direction` turns the gradient at
+        the current parameters into the step's direction. Of the `steps` steps only the first
+        `used` count, where shards differ in size.
         """
         schedule = self.federation.schedule(shard, key, steps, size)
         ahead = self._gathers_ahead(steps * size)
@@ -75,6 +77,8 @@ class Task(eqx.Module):
             rows = source if ahead else self.federation.gather(source)
             batch = self.federation.batch(rows, weight, jax.random.fold_in(key, -1 - number))
             towards = jax.grad(self.loss)(params, batch)
+            if clip is not None:
+                towards = shortened(towards, clip)
             if direction is not None:
                 towards = direction(towards, params)
             moved = jax.tree.map(lambda p, g: p - rate * g, params, towards)
@@ -104,3 +108,10 @@ class Task(eqx.Module):
         size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
         small = jax.default_backend() != "cpu" or size <= MOST_WEIGHTS_BATCHED
         return self.model.side_by_side and small
+
+
+def shortened(gradient: Params, length: Float[Array, ""] | float) -> Params:
+    """The gradient, scaled down to `length` where it is longer."""
+    norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradient)))
+    scale = jnp.minimum(1.0, length / jnp.maximum(norm, 1e-30))
+    return jax.tree.map(lambda leaf: leaf * scale, gradient)

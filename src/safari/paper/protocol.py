@@ -26,11 +26,11 @@ SCORES = {
 """Which number of a run stands for it."""
 
 
-def _rates(batch_size: int) -> dict[str, Any]:
+def _rates(batch_size: int, **more: Any) -> dict[str, Any]:
     """Clients and server alike: rate 0.1, batches of one size."""
     return {
-        "clients": {"local_rate": 0.1, "batch_size": batch_size},
-        "server": {"rate": 0.1, "batch_size": batch_size},
+        "clients": {"local_rate": 0.1, "batch_size": batch_size, **more},
+        "server": {"rate": 0.1, "batch_size": batch_size, **more},
     }
 
 
@@ -43,7 +43,7 @@ _MNIST: dict[str, Any] = {
 _CIFAR10: dict[str, Any] = {
     "data": {"source": "cifar10", "clients": 10, "samples_per_client": 5000, "server_disjoint": False},
     "model": {"name": "cnn"},
-    "algorithm": _rates(500),
+    "algorithm": _rates(500, clip=10.0),
     "train": {"rounds": 5000, "evaluate_every": 25, "precision": "bfloat16"},
 }
 _FASHION: dict[str, Any] = {

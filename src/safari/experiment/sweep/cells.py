@@ -28,12 +28,23 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """Names the cell by what it computes, wherever the data lie: equal specs, equal keys."""
+        """Names the cell by what it computes, wherever the data lie: equal specs, equal keys.
+
+        What is not set does not count, so that a key which a later version knows changes no name.
+        """
         data = {**self.spec.tables["data"], "folder": None}
         if data["source"].endswith(".npz"):
             data["source"] = _content(data["source"])
-        tables = {**self.spec.tables, "data": data}
+        tables = _without_unset({**self.spec.tables, "data": data})
         return hashlib.sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _without_unset(table: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_unset(value) if isinstance(value, dict) else value
+        for key, value in table.items()
+        if value is not None
+    }
 
 
 @dataclass(frozen=True)

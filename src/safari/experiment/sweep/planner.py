@@ -25,6 +25,9 @@ MEMORY_SHARE = 0.5
 
 MOST_LANES = 8
 
+LEAST_FILLED = 2 / 3
+"""The part of a stacked cohort's places that must be taken at the least."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -58,7 +61,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """Units, the longest first, and how many may be in flight at once."""
+    """Units, the longest first, then as asked; and how many may be in flight at once."""
 
     units: tuple[Unit, ...]
     lanes: int
@@ -91,15 +94,13 @@ def _group_row(units: list[Unit]) -> dict[str, Any]:
 def make_plan(prepared: Sequence[Prepared]) -> Plan:
     """Group, pad, stack and split."""
     memory = int(device_memory() * MEMORY_SHARE)
-    groups: dict[Any, list[Prepared]] = {}
+    loose: dict[Any, list[Prepared]] = {}
     for one in prepared:
-        groups.setdefault(_loose_key(one), []).append(one)
-    units = [
-        unit
-        for number, group in enumerate(groups.values())
-        for unit in _split(_padded(group), memory, number)
-    ]
-    units.sort(key=lambda unit: -unit.work)
+        loose.setdefault(_loose_key(one), []).append(one)
+    groups = [band for group in loose.values() for band in _bands(group)]
+    units = [unit for number, group in enumerate(groups) for unit in _split(_padded(group), memory, number)]
+    asked = {one.cell.key: place for place, one in enumerate(prepared)}
+    units.sort(key=lambda unit: (-unit.work, asked[unit.cells[0].cell.key]))
     return Plan(tuple(units), _lanes(units), memory)
 
 
@@ -127,14 +128,23 @@ def _loose_key(one: Prepared) -> Any:
     return (
         shape_key((run.algorithm, run.task.model, run.roster.availability)),
         (run.task.precision, run.rounds, run.evaluate_every, one.done),
-        (sizes, None if _pads_cohorts() else run.roster.slots),
-        (data["source"], data["folder"]),
+        (sizes, data["source"], data["folder"]),
     )
 
 
-def _pads_cohorts() -> bool:
-    """Empty places in a cohort cost time on a CPU; on a GPU another program costs more."""
-    return jax.default_backend() != "cpu"
+def _bands(group: list[Prepared]) -> list[list[Prepared]]:
+    """Cells whose cohorts are padded to one size: the largest first, and what comes near it.
+
+    Empty places are trained in vain, another program has to be compiled. Where runs go one
+    after another the program is the cheaper of the two.
+    """
+    least = LEAST_FILLED if _stacks(group[0].run) else 1.0
+    bands: list[list[Prepared]] = []
+    for one in sorted(group, key=lambda one: -one.run.roster.slots):
+        if not bands or one.run.roster.slots < least * bands[-1][0].run.roster.slots:
+            bands.append([])
+        bands[-1].append(one)
+    return bands
 
 
 def _padded(group: list[Prepared]) -> list[Prepared]:
