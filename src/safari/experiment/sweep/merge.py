@@ -1,13 +1,19 @@
 """Putting together what several machines, or several sittings, did of one sweep."""
 
 import shutil
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import tomli_w
 
 from safari.errors import InputError, check
 from safari.experiment.directory import SPEC, Directory
 from safari.experiment.sweep.cells import SweepSpec
 from safari.experiment.sweep.store import FINISHED, UNFINISHED, Store, read_plan
+
+JOINT = "; "
 
 
 def merge(parts: Sequence[Path], out: Path) -> tuple[int, int]:
@@ -22,12 +28,22 @@ def merge(parts: Sequence[Path], out: Path) -> tuple[int, int]:
     spec = SweepSpec(base, tuple(cell.settings for plan in plans for cell in plan.cells()))
     cells = spec.cells()
     spec = SweepSpec(base, tuple(cell.settings for cell in cells))
-    with Directory.create(out, (parts[0] / SPEC).read_text(encoding="utf-8")) as directory:
+    with Directory.create(out, tomli_w.dumps(_about(parts))) as directory:
         store = Store(directory)
         store.write_plan(spec)
         for part in parts:
             _copy(part, out)
         return len(cells), len(store.write_results(cells))
+
+
+def _about(parts: Sequence[Path]) -> dict[str, Any]:
+    """What the first part says of itself, and by which commands, machines and commits all were made."""
+    tables = [tomllib.loads((part / SPEC).read_text(encoding="utf-8")) for part in parts]
+    facts: dict[str, dict[str, None]] = {}
+    for table in tables:
+        for name, value in table.get("made", {}).items():
+            facts.setdefault(name, {}).update(dict.fromkeys(value.split(JOINT)))
+    return {**tables[0], "made": {name: JOINT.join(values) for name, values in facts.items()}}
 
 
 def _copy(part: Path, out: Path) -> None:
