@@ -10,7 +10,7 @@ FLOORS = (
     {"algorithms"},
     {"evaluation"},
     {"engine"},
-    {"result"},
+    {"result", "diagnostics"},
     {"training"},
     {"bundle"},
     {"train"},

@@ -29,6 +29,7 @@ class Streams(eqx.Module):
     coin: Key[Array, ""]
     client_batches: Key[Array, ""]
     server_batches: Key[Array, ""]
+    estimation: Key[Array, ""]
 
     def __init__(self, seed: int):
         root = jax.random.key(seed)

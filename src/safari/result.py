@@ -99,7 +99,8 @@ class Log:
     """What a training run showed, without its parameters.
 
     `excluded` lists the clients that could never take part; `diverged_at` is the round in
-    which the run left the finite numbers, if it did.
+    which the run left the finite numbers, if it did; `diagnostics` is what an observer saw, where
+    one looked on.
     """
 
     history: pl.DataFrame
@@ -108,6 +109,7 @@ class Log:
     compile_seconds: float
     train_seconds: float
     diverged_at: int | None = None
+    diagnostics: pl.DataFrame | None = None
 
     @property
     def accuracy(self) -> float:
@@ -151,7 +153,12 @@ class Log:
             "diverged_at": self.diverged_at,
             "compile_seconds": self.compile_seconds,
             "train_seconds": self.train_seconds,
+            **self._observed(),
         }
+
+    def _observed(self) -> dict[str, float]:
+        seen = self.diagnostics
+        return {} if seen is None else {"diagnostics_seconds": float(seen["seconds"].sum())}
 
 
 @dataclass(frozen=True, kw_only=True)

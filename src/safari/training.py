@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import polars as pl
 
+from safari.diagnostics import DIAGNOSTICS_SCHEMA, Observer
 from safari.engine import MOST_ROUNDS, Carry, Record, Run, program_for, start
 from safari.result import HISTORY_SCHEMA, Result, Traffic, history_of
 
@@ -56,11 +57,16 @@ def traffic_of(run: Run, params_bytes: int) -> Traffic:
 
 
 class Training:
-    """A run, its carry and its history so far. Where it is cut does not change its numbers."""
+    """A run, its carry and its history so far. Where it is cut does not change its numbers.
 
-    def __init__(self, run: Run):
+    With `diagnostics` every round is looked at by an `Observer`, which changes no number either.
+    """
+
+    def __init__(self, run: Run, diagnostics: bool = False):
         self.run, self.carry = run, start(run)
         self.history = pl.DataFrame(schema=HISTORY_SCHEMA)
+        self.observer = Observer(run, self.carry.state.params) if diagnostics else None
+        self.diagnostics = pl.DataFrame(schema=DIAGNOSTICS_SCHEMA) if diagnostics else None
         self.diverged_at: int | None = None
         self.compile_seconds = self.train_seconds = 0.0
         dataset = run.task.federation.dataset
@@ -76,16 +82,26 @@ class Training:
     def finished(self) -> bool:
         return self.done >= self.run.rounds or self.diverged_at is not None
 
-    def restore(self, carry: Carry, history: pl.DataFrame, seconds: tuple[float, float]) -> None:
+    def restore(
+        self,
+        carry: Carry,
+        history: pl.DataFrame,
+        seconds: tuple[float, float],
+        diagnostics: pl.DataFrame | None,
+    ) -> None:
         """Go on from what an earlier `Training` of the same run had reached."""
         self.carry, self.history = carry, history
         self.compile_seconds, self.train_seconds = seconds
+        if self.observer is not None:
+            self.diagnostics = diagnostics
 
     def advance(self, most: int = MOST_ROUNDS) -> None:
         """Train for about half a second: one round at least, `most` at the most."""
         program, compile_seconds = program_for(self.run, self.carry)
         self.compile_seconds += compile_seconds
+        most = most if self.observer is None else 1
         first, count = self.done, self.pace.next(min(most, self.run.rounds - self.done))
+        before = self.carry.state.params
         began = time.perf_counter()
         self.carry, record = program(self.run, self.carry, first, count)
         took = time.perf_counter() - began
@@ -97,6 +113,9 @@ class Training:
             rows = rows.head(int(np.argmax(broken)) + 1)
             self.diverged_at = first + len(rows)
         self.history = pl.concat([self.history, rows])
+        if self.observer is not None and self.diagnostics is not None:
+            seen = self.observer.row(before, self.carry.state.params, record, first)
+            self.diagnostics = self.diagnostics.vstack(pl.DataFrame([seen], schema=DIAGNOSTICS_SCHEMA))
 
     @property
     def traffic(self) -> Traffic:
@@ -114,4 +133,5 @@ class Training:
             compile_seconds=self.compile_seconds,
             train_seconds=self.train_seconds,
             diverged_at=self.diverged_at,
+            diagnostics=self.diagnostics,
         )

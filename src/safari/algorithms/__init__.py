@@ -9,7 +9,7 @@ from safari.algorithms.fedprox import FedProx
 from safari.algorithms.safari import Safari
 from safari.algorithms.scaffold import SCAFFOLD
 from safari.algorithms.server_sgd import ServerSGD
-from safari.algorithms.task import Precision, Task
+from safari.algorithms.task import Halves, Precision, Task, inner
 
 CLIENT_ALGORITHMS: dict[str, type[ClientAlgorithm]] = {
     "fedavg": FedAvg,
@@ -29,10 +29,12 @@ __all__ = [
     "FedAvg",
     "FedOpt",
     "FedProx",
+    "Halves",
     "Kind",
     "Precision",
     "Safari",
     "ServerSGD",
     "Task",
     "Turn",
+    "inner",
 ]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from safari.algorithms.q_rules import convex_rule, rule_a, rule_b, rule_c_from_bias
-from safari.algorithms.task import Task
+from safari.algorithms.task import Task, inner
 from safari.errors import check, check_choice, check_count, check_fraction, check_not_negative
 from safari.models import Params
 
@@ -94,10 +94,10 @@ class AdaptiveQ(eqx.Module):
         bias, client_rounds = known.bias * self.forget, known.client_rounds
         if client_gradient is not None:
             off = [jax.tree.map(jnp.subtract, half, client_gradient) for half in (known.half_a, known.half_b)]
-            bias = jnp.maximum(bias, _product(*off))
+            bias = jnp.maximum(bias, inner(*off))
             client_rounds = client_rounds + 1
         half_a, half_b = self._halves(task, params, jax.random.fold_in(key, ESTIMATION))
-        gradient = jnp.maximum(_product(half_a, half_b), 0.0)
+        gradient = jnp.maximum(inner(half_a, half_b), 0.0)
         chosen = jnp.where(gradient > 0, self._q(gradient, bias, server_rate), 0.0)
         q = jnp.where(client_rounds == 0, 1.0, chosen)
         q = jnp.clip(q, self.least, self.most).astype(jnp.float32)
@@ -113,20 +113,6 @@ class AdaptiveQ(eqx.Module):
 
     def _halves(self, task: Task, params: Params, key: Key[Array, ""]) -> tuple[Params, Params]:
         """Mean gradients of two disjoint halves of a batch of the server's samples."""
-        federation = task.federation
-        size = min(self.batch_size, federation.server_most)
-        schedule = federation.schedule(federation.server, key, 1, size)
-        first = jnp.arange(size) < size // 2
-        samples, weight = schedule.samples[0], schedule.weight[0]
-
-        def gradient(mine: Array) -> Params:
-            kept = weight * mine
-            batch = federation.batch(federation.gather(samples), kept / jnp.maximum(kept.sum(), 1e-9), key)
-            return jax.grad(task.loss)(params, batch)
-
-        return gradient(first), gradient(~first)
-
-
-def _product(one: Params, two: Params) -> Float[Array, ""]:
-    parts = jax.tree.map(lambda a, b: jnp.sum(a * b), one, two)
-    return jnp.stack(jax.tree.leaves(parts)).sum()
+        size = min(self.batch_size, task.federation.server_most)
+        halves = task.halves(params, task.federation.server, key, size)
+        return halves.a, halves.b

@@ -88,6 +88,26 @@ class Task(eqx.Module):
 
         return jax.lax.scan(step, params, (jnp.arange(steps), source, schedule.weight))[0]
 
+    def halves(self, params: Params, shard: Shard, key: Key[Array, ""], size: int) -> "Halves":
+        """Loss and mean gradients over two disjoint halves of one minibatch of a shard.
+
+        Two halves of independent samples give unbiased products: of the gradient with itself,
+        and of what it is off another. A shard of a single sample has it in both.
+        """
+        schedule = self.federation.schedule(shard, key, 1, size)
+        samples, weight = schedule.samples[0], schedule.weight[0]
+        even = jnp.arange(size) % 2 == 0
+        odd = jnp.where(shard.count > 1, ~even, even)
+        rows = self.federation.gather(samples)
+
+        def half(mine: Array) -> tuple[Array, Params]:
+            kept = weight * mine
+            batch = self.federation.batch(rows, kept / jnp.maximum(kept.sum(), 1e-9), key)
+            return jax.value_and_grad(self.loss)(params, batch)
+
+        (loss_a, a), (loss_b, b) = half(even), half(odd)
+        return Halves((loss_a + loss_b) / 2, a, b)
+
     def _gathers_ahead(self, samples: int) -> bool:
         """On a CPU one gather for all steps beats one a step; a bound keeps its memory small."""
         features = self.federation.dataset.x.shape[-1] * self.federation.dataset.x.dtype.itemsize
@@ -110,8 +130,20 @@ class Task(eqx.Module):
         return self.model.side_by_side and small
 
 
+class Halves(eqx.Module):
+    """Two independent estimates of a gradient, and the loss where they were taken."""
+
+    loss: Float[Array, ""]
+    a: Params
+    b: Params
+
+
+def inner(one: Params, two: Params) -> Float[Array, ""]:
+    """The inner product of two sets of parameters."""
+    return jnp.stack(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), one, two))).sum()
+
+
 def shortened(gradient: Params, length: Float[Array, ""] | float) -> Params:
     """The gradient, scaled down to `length` where it is longer."""
-    norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradient)))
-    scale = jnp.minimum(1.0, length / jnp.maximum(norm, 1e-30))
+    scale = jnp.minimum(1.0, length / jnp.maximum(jnp.sqrt(inner(gradient, gradient)), 1e-30))
     return jax.tree.map(lambda leaf: leaf * scale, gradient)

@@ -14,6 +14,7 @@ from safari.cli.run import run_command
 from safari.cli.session import STOPPED
 from safari.cli.sweep import sweep_command
 from safari.cli.theory import theory_app
+from safari.cli.theory_convergence import convergence_command
 from safari.version import __version__
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ app.command("merge")(merge_command)
 app.command("report")(report_command)
 app.add_typer(data_app, name="data")
 app.add_typer(theory_app, name="theory")
+theory_app.command("convergence")(convergence_command)
 
 
 def _version(wanted: bool) -> None:

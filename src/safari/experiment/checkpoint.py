@@ -13,6 +13,7 @@ from safetensors.numpy import save as save_tensors
 
 from safari.engine import Carry
 from safari.errors import InputError
+from safari.experiment.directory import DIAGNOSTICS
 from safari.models import Params
 from safari.training import Training
 
@@ -22,10 +23,12 @@ STATE, HISTORY, SECONDS = "state.safetensors", "history.parquet", "seconds.json"
 def pack(training: Training) -> dict[str, bytes]:
     """All that is needed to go on, as files."""
     seconds = {"compile_seconds": training.compile_seconds, "train_seconds": training.train_seconds}
+    seen = training.diagnostics
     return {
         STATE: pack_tensors(training.carry),
         HISTORY: pack_table(training.history),
         SECONDS: json.dumps(seconds).encode(),
+        **({} if seen is None else {DIAGNOSTICS: pack_table(seen)}),
     }
 
 
@@ -34,7 +37,8 @@ def unpack(files: dict[str, bytes], training: Training) -> None:
     history = pl.read_parquet(io.BytesIO(files[HISTORY]))
     seconds = json.loads(files[SECONDS])
     carry = unpack_tensors(files[STATE], training.carry)
-    training.restore(carry, history, (seconds["compile_seconds"], seconds["train_seconds"]))
+    seen = pl.read_parquet(io.BytesIO(files[DIAGNOSTICS])) if DIAGNOSTICS in files else None
+    training.restore(carry, history, (seconds["compile_seconds"], seconds["train_seconds"]), seen)
 
 
 def pack_tensors(tree: PyTree) -> bytes:

@@ -2,6 +2,7 @@
 
     spec.toml           the complete spec, and the versions that wrote it
     metrics.parquet     the history, a row a round
+    diagnostics.parquet what the theory asks for, a row a round, with `train.diagnostics`
     summary.json        the numbers of the run; written last: its presence means finished
     model.safetensors   the delivered parameters
     curves.png          accuracy over the rounds
@@ -23,6 +24,7 @@ from safari.errors import InputError
 
 LOCK, SPEC, METRICS, SUMMARY = "lock", "spec.toml", "metrics.parquet", "summary.json"
 MODEL, CURVES, CHECKPOINT = "model.safetensors", "curves.png", "checkpoint"
+DIAGNOSTICS = "diagnostics.parquet"
 
 
 class Directory:

@@ -8,7 +8,16 @@ from pathlib import Path
 
 from safari.errors import InputError
 from safari.experiment.checkpoint import pack, pack_model, pack_table, unpack
-from safari.experiment.directory import CURVES, METRICS, MODEL, SPEC, SUMMARY, Directory, refuse_existing
+from safari.experiment.directory import (
+    CURVES,
+    DIAGNOSTICS,
+    METRICS,
+    MODEL,
+    SPEC,
+    SUMMARY,
+    Directory,
+    refuse_existing,
+)
 from safari.experiment.spec import Spec, complete, read_toml
 from safari.experiment.versions import versions
 from safari.report.curves import draw_run
@@ -30,7 +39,7 @@ def new_run(spec: Spec, out: Path, watch: Watcher) -> Result:
     Nothing is written unless the whole spec is sound.
     """
     refuse_existing(out)
-    training = Training(spec.prepare())
+    training = _training(spec)
     with Directory.create(out, spec.to_toml()) as directory:
         return _train(training, directory, watch)
 
@@ -49,11 +58,15 @@ def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Resul
         changed = [name for name, value in versions().items() if given.get("versions", {}).get(name) != value]
         if changed:
             warn(f"changed since this run began, so its last digits may differ: {', '.join(changed)}")
-        training = Training(complete(given).prepare())
+        training = _training(complete(given))
         saved = directory.load_checkpoint()
         if saved is not None:
             unpack(saved, training)
         return _train(training, directory, watch)
+
+
+def _training(spec: Spec) -> Training:
+    return Training(spec.prepare(), spec.tables["train"]["diagnostics"])
 
 
 def read_summary(path: Path) -> dict:
@@ -82,6 +95,8 @@ def _train(training: Training, directory: Directory, watch: Watcher) -> Result:
 def _finish(result: Result, directory: Directory) -> Result:
     """Write what a finished run leaves; the summary last."""
     directory.write(METRICS, pack_table(result.history))
+    if result.diagnostics is not None:
+        directory.write(DIAGNOSTICS, pack_table(result.diagnostics))
     if result.diverged_at is None:
         directory.write(MODEL, pack_model(result.params))
     directory.write(CURVES, draw_run(result))

@@ -22,6 +22,8 @@ def summary_table(summary: dict[str, Any]) -> Table:
         "sent back": _megabytes(summary["bytes_up"]),
         "time": f"{summary['train_seconds']:.1f} s training, {summary['compile_seconds']:.1f} s compiling",
     }
+    if "diagnostics_seconds" in summary:
+        rows["time"] += f", {summary['diagnostics_seconds']:.1f} s diagnostics"
     for name, value in rows.items():
         table.add_row(name, value)
     return table

@@ -35,7 +35,8 @@ class Cell:
         data = {**self.spec.tables["data"], "folder": None}
         if data["source"].endswith(".npz"):
             data["source"] = _content(data["source"])
-        tables = _without_unset({**self.spec.tables, "data": data})
+        train = {key: value for key, value in self.spec.tables["train"].items() if key != "diagnostics"}
+        tables = _without_unset({**self.spec.tables, "data": data, "train": train})
         return hashlib.sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -75,7 +76,10 @@ def make_cell(base: dict[str, Any], settings: dict[str, Any]) -> Cell:
     for path, value in settings.items():
         given = set_key(given, path.split("."), value, path)
     with in_cell(settings):
-        return Cell(settings, complete(given))
+        spec = complete(given)
+        watched = spec.tables["train"]["diagnostics"]
+        check(not watched, "train.diagnostics", watched, "is for single runs; a sweep looks at none")
+        return Cell(settings, spec)
 
 
 @contextmanager

@@ -1,0 +1,62 @@
+"""`safari theory convergence`: what a finished run proves of itself."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from safari.cli.session import command, show
+from safari.errors import InputError
+
+
+def convergence_command(
+    run: Annotated[Path, typer.Argument(help="A finished run directory, trained with diagnostics.")],
+) -> None:
+    """Theorem 4: the certificate of a finished run, term by term."""
+    with command():
+        import polars as pl
+
+        from safari.experiment.directory import DIAGNOSTICS, METRICS, SPEC, SUMMARY
+        from safari.experiment.spec import complete, read_toml
+        from safari.report.convergence import certificate_table, convergence_words, measured_table
+        from safari.theory.finished_run import findings
+
+        if not (run / SUMMARY).is_file():
+            raise InputError("RUN", str(run), "is not a finished run directory (no summary.json in it)")
+        if not (run / DIAGNOSTICS).is_file():
+            raise InputError(
+                "RUN", str(run), "has no diagnostics; train it again with train.diagnostics=true"
+            )
+        history, seen = pl.read_parquet(run / METRICS), pl.read_parquet(run / DIAGNOSTICS)
+        active = history["kind"] != "idle"
+        rates = _rates(complete(read_toml(run / SPEC)))
+        found = findings(history.filter(active)["kind"].to_list(), seen.filter(active), rates)
+        show(measured_table(found))
+        show(certificate_table(found))
+        for line in convergence_words(found):
+            print(line)
+
+
+def _rates(spec: Any) -> Any:
+    """The step sizes of a spec's run, and L where the model has a closed form."""
+    from safari.algorithms import FedAvg, Safari
+    from safari.models import Logistic
+    from safari.theory.finished_run import Rates
+    from safari.theory.smoothness import softmax_smoothness
+
+    prepared = spec.prepare()
+    algorithm, federation = prepared.algorithm, prepared.task.federation
+    if not isinstance(algorithm, Safari) or type(algorithm.clients) is not FedAvg:
+        raise InputError("RUN", "its algorithm", "must be SAFARI over FedAvg: theorem 4 is about that")
+    if float(algorithm.clients.global_rate) != 1.0:
+        raise InputError("RUN", "algorithm.clients.global_rate", "must be 1: theorem 4 averages the clients")
+    logistic = type(prepared.task.model) is Logistic and not federation.augment
+    return Rates(
+        client_rate=float(algorithm.clients.local_rate),
+        local_steps=int(algorithm.clients.steps(federation.typical)),
+        per_round=int(prepared.roster.per_round),
+        server_rate=float(algorithm.server.rate),
+        server_steps=int(algorithm.server.steps),
+        smoothness=softmax_smoothness(federation) if logistic else None,
+        convex=logistic,
+    )
