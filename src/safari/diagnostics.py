@@ -113,6 +113,16 @@ class Observer:
             "convexity": convexity, "seconds": time.perf_counter() - began,
         }  # fmt: skip
 
+    def at(self, params: Params, looks: int) -> pl.DataFrame:
+        """`looks` independent looks at one point, each with a cohort and samples of its own."""
+        dynamic, availability = eqx.filter(self.run, eqx.is_array), self.run.roster.init(self.run.streams)
+        rows = []
+        for number in range(looks):
+            _, _, cohort = self.run.roster.draw(availability, self.run.streams, jnp.int32(number))
+            seen = self._look(dynamic, params, cohort, jnp.int32(number))
+            rows.append({name: _known(float(value)) for name, value in vars(seen).items()})
+        return pl.DataFrame(rows, infer_schema_length=None)
+
     def _looked(self, dynamic: Run, params: Params, cohort: Cohort, number: Int[Array, ""]) -> Seen:
         run = eqx.combine(dynamic, self._static)
         federation, key = run.task.federation, jax.random.fold_in(run.streams.estimation, number)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from safari.cli.advise import advise_command
 from safari.cli.compare import compare_command
 from safari.cli.data import data_app
 from safari.cli.merge import merge_command
@@ -31,6 +32,7 @@ app.command("sweep")(sweep_command)
 app.command("reproduce")(reproduce_command)
 app.command("merge")(merge_command)
 app.command("report")(report_command)
+app.command("advise")(advise_command)
 app.add_typer(data_app, name="data")
 app.add_typer(theory_app, name="theory")
 theory_app.command("convergence")(convergence_command)

@@ -1,0 +1,66 @@
+"""`safari advise`: measure, then recommend."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from safari.cli.session import command, show
+from safari.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def advise_command(
+    spec: Annotated[
+        list[str],
+        typer.Argument(help="A TOML file, then key=value overrides.", metavar="SPEC [KEY=VALUE]..."),
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="The directory to make.")] = None,
+    pilot: Annotated[
+        Path | None,
+        typer.Option("--pilot", help="A run of SPEC with diagnostics, to take bias and noise from."),
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="About how long the pilot may take.")] = 75.0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Recommend q, server steps and server samples for SPEC, from a pilot (into runs/advise-NAME)."""
+    with command():
+        from safari.advise import Pilot, advise
+        from safari.advise.advice import reasons
+        from safari.cli.run import free_folder
+        from safari.cli.sweep import carry_out
+        from safari.errors import check_positive
+        from safari.experiment.directory import refuse_existing
+        from safari.experiment.spec import apply_overrides, complete, read_toml
+        from safari.report.advice import advice_table
+
+        check_positive("--seconds", seconds)
+        given = apply_overrides(read_toml(Path(spec[0])), spec[1:])
+        complete(given)
+        path = out or free_folder(Path("runs"), f"advise-{Path(spec[0]).stem}")
+        refuse_existing(path)
+        observed = _diagnostics(pilot) if pilot is not None else None
+        runs = Pilot(
+            given, path, lambda cells, folder: carry_out(folder, cells, given, quiet, "sweep"), seconds
+        )
+        found = advise(runs, observed)
+        (path / "advice.json").write_text(json.dumps(found.to_json(), indent=2) + "\n", encoding="utf-8")
+        show(advice_table(found.arms, found.last))
+        print(found.verdict)
+        for line in reasons(found):
+            print(f"- {line}")
+        print(f"safari run {spec[0]} {' '.join([*spec[1:], *found.overrides])}")
+        print(path / "advice.json")
+
+
+def _diagnostics(run: Path) -> "pl.DataFrame":
+    import polars as pl
+
+    from safari.experiment.directory import DIAGNOSTICS
+
+    if not (run / DIAGNOSTICS).is_file():
+        raise InputError("--pilot", str(run), "has no diagnostics; train it with train.diagnostics=true")
+    return pl.read_parquet(run / DIAGNOSTICS)
