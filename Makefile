@@ -4,7 +4,7 @@ BIN := .venv/bin
 OLDEST := .venv-oldest
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-oldest lint format bench bench-sweep clean
+.PHONY: demo test test-oldest lint format bench bench-sweep bench-advise clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
@@ -27,6 +27,9 @@ format: .venv/ready-dev
 
 bench: .venv-bench/ready ## safari against a plain PyTorch loop, the same job, interleaved
 	.venv-bench/bin/python benchmarks/bench.py
+
+bench-advise: .venv/ready ## safari advise within a full grid over q and server steps (needs the data)
+	$(BIN)/python benchmarks/advise.py
 
 bench-sweep: .venv/ready ## 64 MNIST runs as a sweep, and one after another (needs MNIST)
 	$(BIN)/python benchmarks/sweep.py

@@ -26,6 +26,14 @@ def test_generalization_says_where_clients_help():
     assert yes.output.count("yes") == 2
 
 
+def test_the_counterexample_shows_bound_and_truth():
+    done = call("counterexample", "--rounds", "10000", "--q", "0.8")
+    assert done.exit_code == 0, done.output
+    assert "it holds" in done.output
+    assert "0.8889" in done.output
+    assert "10,000" in done.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -35,6 +43,8 @@ def test_generalization_says_where_clients_help():
         (["generalization", "--dimension", "0"], "dimension"),
         (["generalization", "--beta", "2"], "beta"),
         (["impossibility", "--spec", "missing.toml"], "no such file"),
+        (["counterexample", "--q", "2"], "--q"),
+        (["counterexample", "--rounds", "10"], "--rounds"),
     ],
 )
 def test_wrong_numbers_end_in_one_line(arguments, says):

@@ -1,6 +1,5 @@
 """Theorem 4 as printed fails on two clients; what replaces it does not."""
 
-import numpy as np
 import pytest
 
 from safari.theory import counterexample, nonconvex
@@ -37,15 +36,13 @@ def test_it_fails_as_well_where_the_printed_limit_is_below_one():
 
 def test_the_certificate_and_the_bound_before_the_run_hold(far):
     constants = counterexample.constants_of(ROUNDS)
-    client_rounds = round(Q * ROUNDS)
-    server = np.full(ROUNDS - client_rounds, far.gradient)
-    found = nonconvex.certificate(constants, 4.5, server, np.full(client_rounds, far.move))
-    assert found.total == pytest.approx(3.0295, abs=5e-5)
+    found = counterexample.examine(Q, 3.0, ROUNDS)
+    assert found.moments == far
+    assert found.certificate == pytest.approx(3.0295, abs=5e-5)
     assert nonconvex.a_priori(constants, 4.5, ROUNDS, Q, 1.0, 1.0).total == pytest.approx(1.605, abs=5e-4)
-    best = nonconvex.best_a_priori(constants, 4.5, ROUNDS, Q, 1.0).total
-    assert best == pytest.approx(0.8285, abs=5e-5)
-    assert far.gradient < best < found.total
-    assert nonconvex.floor(Q, 1.0) == 0.8
+    assert found.before_the_run == pytest.approx(0.8285, abs=5e-5)
+    assert far.gradient < found.before_the_run < found.certificate
+    assert found.floor == 0.8
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from safari.cli.session import STOPPED
 from safari.cli.sweep import sweep_command
 from safari.cli.theory import theory_app
 from safari.cli.theory_convergence import convergence_command
+from safari.cli.theory_counterexample import counterexample_command
 from safari.version import __version__
 
 app = typer.Typer(
@@ -36,6 +37,7 @@ app.command("advise")(advise_command)
 app.add_typer(data_app, name="data")
 app.add_typer(theory_app, name="theory")
 theory_app.command("convergence")(convergence_command)
+theory_app.command("counterexample")(counterexample_command)
 
 
 def _version(wanted: bool) -> None:

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from safari.theory.adaptive import rule_a, rule_b, rule_c
-from safari.theory.nonconvex import Constants
+from safari.theory.nonconvex import (
+    Constants,
+    best_a_priori,
+    certificate,
+    floor,
+    printed_q_limit,
+    rate_terms,
+)
 
 
 def constants_of(rounds: int) -> Constants:
@@ -44,6 +51,45 @@ def fixed_q_moments(q: float, start: float, rounds: int, server_rate: float, cli
 def limit(q: float) -> float:
     """Where a fixed q goes."""
     return 2 * q / (1 + q)
+
+
+@dataclass(frozen=True)
+class Examination:
+    """The printed theorem and what replaces it, on one run of the counterexample with fixed q."""
+
+    q: float
+    rounds: int
+    moments: Moments
+    printed_limit: float
+    printed_bound: float
+    certificate: float
+    before_the_run: float
+
+    @property
+    def floor(self) -> float:
+        return floor(self.q, 1.0)
+
+
+def examine(q: float, start: float, rounds: int) -> Examination:
+    """A run from `start`, in expectation. The maxima of the printed condition are at its start."""
+    constants = constants_of(rounds)
+    moments = fixed_q_moments(q, start, rounds, constants.server_rate, constants.client_rate)
+    client_rounds = round(q * rounds)
+    found = certificate(
+        constants,
+        start**2 / 2,
+        np.full(rounds - client_rounds, moments.gradient).tolist(),
+        np.full(client_rounds, moments.move).tolist(),
+    )
+    return Examination(
+        q=q,
+        rounds=rounds,
+        moments=moments,
+        printed_limit=printed_q_limit(constants, start**2, max((start - 1) ** 2, 1e-12)),
+        printed_bound=rate_terms(constants, start**2 / 2, rounds, q).total,
+        certificate=found.total,
+        before_the_run=best_a_priori(constants, start**2 / 2, rounds, q, 1.0).total,
+    )
 
 
 def q_of(rule: str, constants: Constants, x: float) -> float:
