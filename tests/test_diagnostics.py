@@ -27,7 +27,9 @@ def test_observed_or_not_the_numbers_are_the_same_bit_for_bit(digits, model):
     assert plain.history.equals(seen.history)
     assert plain.diagnostics is None
     assert len(seen.diagnostics) == 12
-    assert seen.summary()["diagnostics_seconds"] > 0
+    summary = seen.summary()
+    assert summary["diagnostics_seconds"] > 0
+    assert summary["gradient_floor"] == pytest.approx(0.7 * summary["bias_squared"])
     moves = seen.diagnostics["move"].is_null()
     assert moves.to_list() == [kind != "client" for kind in seen.history["kind"]]
 

@@ -157,8 +157,17 @@ class Log:
         }
 
     def _observed(self) -> dict[str, float]:
-        seen = self.diagnostics
-        return {} if seen is None else {"diagnostics_seconds": float(seen["seconds"].sum())}
+        """What the diagnostics cost; the bias of those that take part, over the last ten rounds, and
+        the squared gradient q b^2 at which it may stop a fixed q."""
+        if self.diagnostics is None:
+            return {}
+        found = {"diagnostics_seconds": float(self.diagnostics["seconds"].sum())}
+        bias, q = self.diagnostics["bias_available"].tail(10).drop_nulls(), self.history["q"].drop_nulls()
+        if len(bias):
+            found["bias_squared"] = float(bias.to_numpy().mean())
+            if len(q) and q.n_unique() == 1:
+                found["gradient_floor"] = float(q[0]) * max(found["bias_squared"], 0.0)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
