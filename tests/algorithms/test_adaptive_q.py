@@ -1,5 +1,6 @@
 """AdaptiveQ: what it knows before a round, and what it makes of it."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -72,10 +73,11 @@ def test_where_no_gradient_is_seen_the_server_goes_on(digits, rule):
     assert history["q"].to_list()[2:] == [0.0] * 6
 
 
-def test_without_missing_clients_q_is_larger(digits):
+def test_without_missing_clients_q_is_larger():
     everyone = safari.Participation(per_round=10)
-    iid = safari.federate("digits", partition="iid", samples_per_client=120, server_samples=50)
-    missing = trained(digits, safari.AdaptiveQ(forget=0.9)).history["q"][5:].mean()
+    sizes = {"samples_per_client": 100, "server_samples": 300}
+    by_class, iid = (safari.federate("digits", partition=how, **sizes) for how in ("classes", "iid"))
+    missing = trained(by_class, safari.AdaptiveQ(forget=0.9)).history["q"][5:].mean()
     complete_ = trained(iid, safari.AdaptiveQ(forget=0.9), participation=everyone).history["q"][5:].mean()
     assert complete_ > 1.5 * missing
 
@@ -89,7 +91,7 @@ def test_estimation_does_not_touch_what_a_fixed_q_would_draw(digits):
 
 
 def test_the_estimate_of_the_squared_gradient_is_unbiased(digits):
-    run = prepared(digits, safari.AdaptiveQ(batch_size=20))
+    run = prepared(digits, safari.AdaptiveQ(batch_size=20, holdout=0.0))
     carry = start(run)
     task, chooser = run.task, run.algorithm.q
     shard = task.federation.server
@@ -157,3 +159,29 @@ def test_fixed_q_stands_in_the_history_and_fedavg_has_none(digits):
     assert set(trained(digits, 0.5, rounds=3).history["q"]) == {0.5}
     alone = safari.train(digits, CLIENTS, rounds=2)
     assert alone.history["q"].to_list() == [None, None]
+
+
+def test_what_is_held_out_is_never_trained_on(digits):
+    """Training on the rest alone, with the same coins, gives the same model."""
+    chooser = safari.AdaptiveQ(least=0.5, most=0.5, holdout=0.4)
+    run = prepared(digits, chooser)
+    kept, held = chooser.shards(digits.server)
+    assert (int(kept.count), int(held.count)) == (30, 20)
+    assert int(held.start) == int(kept.start) + 30
+    rest = eqx.tree_at(lambda run: run.task.federation.server, run, kept)
+    rest = eqx.tree_at(lambda run: run.algorithm.q, rest, safari.AdaptiveQ(least=0.5, most=0.5, holdout=0.0))
+    ends = []
+    for one in (run, rest):
+        training = Training(
+            jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float) else leaf, one)
+        )
+        while not training.finished:
+            training.advance()
+        ends.append(training.carry.state.params["weight"])
+    np.testing.assert_array_equal(*ends)
+
+
+def test_a_server_set_too_small_to_hold_out_is_refused():
+    tiny = safari.federate("digits", samples_per_client=100, server_samples=2)
+    with pytest.raises(InputError, match="holdout"):
+        prepared(tiny, safari.AdaptiveQ())

@@ -6,7 +6,16 @@ import math
 import numpy as np
 import pytest
 
-from safari.theory import adaptive, counterexample, estimators, generalization, mixing, nonconvex, relations
+from safari.theory import (
+    adaptive,
+    counterexample,
+    estimators,
+    exponents,
+    generalization,
+    mixing,
+    nonconvex,
+    relations,
+)
 from safari.theory import strongly_convex as convex
 from safari.theory.impossibility import UNSEEN_AT_LEAST, Participation
 
@@ -57,9 +66,9 @@ def mixture_errors(threshold, l1=0.9):
 
 def test_the_relation_of_a_mixture():
     p, q = mixture_errors(0.75)
-    assert relations.mixture_alpha(10, 90) == 9.0 == pytest.approx(relations.estimated_alpha(p, q, 1))
+    assert relations.mixture_alpha(10, 90) == 9.0 == pytest.approx(exponents.alpha_at(1, p, q).alpha)
     p, q = mixture_errors(0.25)
-    assert relations.estimated_alpha(p, q, 1) == pytest.approx(0.428571, abs=5e-7)
+    assert exponents.alpha_at(1, p, q).alpha == pytest.approx(0.428571, abs=5e-7)
     down = relations.mixture_alpha_down(10, 90, 0.5)
     known = q > 0
     assert (
@@ -67,13 +76,6 @@ def test_the_relation_of_a_mixture():
         == pytest.approx(0.473684, abs=5e-7)
         == pytest.approx(np.max((q - p)[known] / q[known]), abs=1e-6)
     )
-
-
-def test_noise_exponents_are_found_from_hypotheses():
-    distance = np.linspace(0.01, 0.4, 50)
-    found = relations.estimated_noise([relations.polynomial_excess(1, u) for u in distance], distance)
-    assert found.beta == pytest.approx(0.5)
-    assert found.alpha == pytest.approx(math.sqrt(2))
 
 
 def test_exact_excess_errors_of_thresholds():

@@ -9,10 +9,12 @@ from jaxtyping import Array, Float, Int, Key
 
 from safari.algorithms.q_rules import convex_rule, rule_a, rule_b, rule_c_from_bias
 from safari.algorithms.task import Task, inner
+from safari.data import Federation, Shard
 from safari.errors import check, check_choice, check_count, check_fraction, check_not_negative
 from safari.models import Params
 
 RULES = ("A", "B", "C", "convex")
+LEAST_HELD = 2
 ESTIMATION = 1_000_003
 """Folded into a round's server key: batches that serve estimation alone, never an update."""
 
@@ -37,7 +39,7 @@ class AdaptiveQ(eqx.Module):
     server's is the bias b. The noise of the clients' side only raises that estimate, which is
     safe. The first round is the server's; the first client round after it is taken on trust.
     Where no gradient is left to be seen, clients could only do harm: q is 0. A small server set
-    that the model has learnt by heart looks like that.
+    that the model has learnt by heart looks like that, unless a part of it is held out.
 
     - `rule`: `A` knows a bound on the dissimilarity sigma_G^2 (`dissimilarity`), `B` and `C` use
       the largest b^2 seen (times `forget` for every round since), `convex` is for strongly
@@ -45,6 +47,8 @@ class AdaptiveQ(eqx.Module):
     - `smoothness`, `convexity`: L and mu. With L = 0 (the default) rules B and C look at
       gradient and bias alone: heuristics, for rates that no theorem covers.
     - `batch_size`: of the estimate, both halves together.
+    - `holdout`: the share of the server's samples that serve estimation alone. With 0 all serve
+      both, and the estimate is of the server set's gradient instead of the population's.
     - `least`, `most`: q_r is kept between them.
     """
 
@@ -56,6 +60,7 @@ class AdaptiveQ(eqx.Module):
     least: float = 0.0
     most: float = 1.0
     batch_size: int = eqx.field(static=True, default=128)
+    holdout: float = eqx.field(static=True, default=0.2)
 
     def __check_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
@@ -65,11 +70,30 @@ class AdaptiveQ(eqx.Module):
             check_fraction(name, getattr(self, name))
         check(self.least <= self.most, "least", self.least, "must be at most `most`")
         check_count("batch_size", self.batch_size, 2)
+        check_fraction("holdout", self.holdout)
         if self.rule == "convex":
             known = self.smoothness > 0 and self.convexity > 0
             check(known, "smoothness", self.smoothness, "rule convex needs smoothness and convexity above 0")
         if self.rule == "A":
             check(self.dissimilarity > 0, "dissimilarity", self.dissimilarity, "rule A needs it, above 0")
+
+    def shards(self, server: Shard) -> tuple[Shard, Shard]:
+        """What the server trains on, and what it estimates from."""
+        if self.holdout == 0:
+            return server, server
+        held = jnp.maximum((self.holdout * server.count).astype(jnp.int32), LEAST_HELD)
+        kept = server.count - held
+        return Shard(server.start, kept), Shard(server.start + kept, held)
+
+    def check_fits(self, federation: Federation) -> None:
+        """Refuse a server set that is too small to hold a part of it out. Host code."""
+        kept, held = self.shards(federation.server)
+        check(
+            int(kept.count) >= 1 and int(held.count) >= 1,
+            "algorithm.q.holdout",
+            self.holdout,
+            f"leaves {max(int(kept.count), 0)} of {federation.server_samples} server samples to train on",
+        )
 
     def start(self, params: Params) -> Knowledge:
         """Before the first round nothing is known: it is the server's."""
@@ -114,5 +138,5 @@ class AdaptiveQ(eqx.Module):
     def _halves(self, task: Task, params: Params, key: Key[Array, ""]) -> tuple[Params, Params]:
         """Mean gradients of two disjoint halves of a batch of the server's samples."""
         size = min(self.batch_size, task.federation.server_most)
-        halves = task.halves(params, task.federation.server, key, size)
+        halves = task.halves(params, self.shards(task.federation.server)[1], key, size)
         return halves.a, halves.b

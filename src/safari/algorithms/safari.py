@@ -59,6 +59,8 @@ class Safari(Algorithm):
         return self.clients.models_up
 
     def bind(self, federation: Federation) -> "Safari":
+        if isinstance(self.q, AdaptiveQ):
+            self.q.check_fits(federation)
         return replace(
             self, clients=self.clients.bind(federation), server=self.server.bind(federation, self.clients)
         )
@@ -82,12 +84,20 @@ class Safari(Algorithm):
             return SafariState(clients, state.left_by_server, state.server_acted, known)
 
         def server_round() -> SafariState:
-            params = self.server.round(ServerState(state.params), task, turn).params
+            params = self.server.round(ServerState(state.params), self._own(task), turn).params
             clients = eqx.tree_at(lambda state: state.params, state.clients, params)
             known = self._observed(state, task, turn, params, None)
             return SafariState(clients, params, jnp.array(True), known)
 
         return jax.lax.cond(self.kind(state, turn) == Kind.SERVER, server_round, client_round)
+
+    def _own(self, task: Task) -> Task:
+        """The task with the server's samples less those that an adaptive q holds out."""
+        if not isinstance(self.q, AdaptiveQ):
+            return task
+        return eqx.tree_at(
+            lambda task: task.federation.server, task, self.q.shards(task.federation.server)[0]
+        )
 
     def _client_gradient(self, before: Params, after: Params, task: Task) -> Params:
         """The clients' mean gradient, as their average change shows it."""

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,14 @@ def check_either(name: str, given: list[str] | None, resume: object, what: str =
     if (resume is None) == (not given):
         asked = " ".join(given or []) or "(nothing)"
         raise InputError(name, asked, f"needs {what}, or --resume DIRECTORY, not both")
+
+
+def make_folder(path: Path) -> None:
+    """A folder to write files into, made where it is missing; refused before work is done in vain."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("--out", str(path), f"cannot be written ({error.strerror})") from None
 
 
 def say(line: str) -> None:

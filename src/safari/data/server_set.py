@@ -44,4 +44,5 @@ def draw_server_set(
             f"this draw asks for {counts[short[0]]} samples of class {short[0]}, which has "
             f"{available[short[0]]}; take a larger server_alpha, fewer server_samples or another seed",
         )
-    return np.concatenate([order[labels[order] == label][:count] for label, count in enumerate(counts)])
+    chosen = np.concatenate([order[labels[order] == label][:count] for label, count in enumerate(counts)])
+    return rng.permutation(chosen)

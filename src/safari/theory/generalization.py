@@ -9,6 +9,7 @@ hides $\alpha$ in its O; it is at least $n_S / n_T$ where clients never sample.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -96,7 +97,12 @@ def simulate_threshold(
     return positive.min(axis=1) - threshold
 
 
+@cache
+def _legendre() -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(300)
+
+
 def integral(function: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> float:
     """Gauss-Legendre with 300 points: exact for the polynomials here."""
-    points, weights = np.polynomial.legendre.leggauss(300)
+    points, weights = _legendre()
     return (high - low) / 2 * float(np.sum(weights * function((high - low) / 2 * points + (low + high) / 2)))

@@ -7,10 +7,7 @@ sample, $\alpha$ is at least $n_S / n_T$.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from safari.errors import check
 
@@ -65,21 +62,3 @@ def mixture_alpha_down(server: int, clients: int, omega: float) -> float:
     r"""The bound on $(\varepsilon_Q - \varepsilon_P) / \varepsilon_Q$, labels free of noise."""
     share = clients / (clients + server)
     return share * (1 - omega) / (share + (1 - share) * omega)
-
-
-def estimated_alpha(errors_p: Sequence[float], errors_q: Sequence[float], beta: float) -> float:
-    """The largest alpha that hypotheses along a run showed: a lower estimate, no more.
-
-    Hypotheses that were not visited may need a larger one.
-    """
-    p, q = np.asarray(errors_p, float), np.asarray(errors_q, float)
-    known = q > 0
-    check(bool(known.any()), "errors_q", errors_q, "needs a hypothesis with an error above 0")
-    return float(np.max((p[known] - q[known]) / q[known] ** beta))
-
-
-def estimated_noise(excess: Sequence[float], disagreement: Sequence[float]) -> NoiseExponent:
-    """The upper envelope of log disagreement on log excess: lower estimates, no more."""
-    x, y = np.log(np.asarray(excess, float)), np.log(np.asarray(disagreement, float))
-    beta = float(np.clip(np.polyfit(x, y, 1)[0], 0, 1))
-    return NoiseExponent(beta, float(np.exp(np.max(y - beta * x))))
