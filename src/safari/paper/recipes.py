@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+import jax
 import numpy as np
 
 from safari.data import Federation
@@ -113,7 +114,8 @@ def coverage_cells(seeds: int) -> list[tuple[Method, int, Cell]]:
     found: list[tuple[Method, int, Cell]] = []
     for seed in range(seeds):
         plain = Setting("mnist", "safari", 2, 4, 5, 0.8, 1000)
-        federation = cell_of(plain, seed).spec.federation()
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            federation = cell_of(plain, seed).spec.federation()
         for covered in COVERED:
             excluded = excluded_covering(federation, 4, covered, seed)
             if excluded is not None:

@@ -1,0 +1,34 @@
+"""`safari theory rates`: measured convergence rates against the corollaries."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from safari.cli.session import command, make_folder, say, show
+
+
+def rates_command(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A folder for rates.png and rates.csv (default: neither).")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and replications.")] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Of the federations, starts, coins and noise.")] = 0,
+) -> None:
+    """Corollaries 5 and 7: convergence rates, speedup and floors of SAFARI, measured."""
+    with command():
+        from safari.report.rates import draw_rates, points_table, rates_table, rates_words
+        from safari.theory.rates import measure
+
+        if out is not None:
+            make_folder(out)
+        cases = []
+        for case in measure(quick, seed):
+            say(f"measured: {case.setting}, {case.name}")
+            cases.append(case)
+        show(rates_table(cases))
+        print(rates_words(cases))
+        if out is not None:
+            (out / "rates.png").write_bytes(draw_rates(cases))
+            points_table(cases).write_csv(out / "rates.csv")
+            print(out)
