@@ -15,10 +15,6 @@ from safari.cli.run import run_command
 from safari.cli.session import STOPPED
 from safari.cli.sweep import sweep_command
 from safari.cli.theory import theory_app
-from safari.cli.theory_convergence import convergence_command
-from safari.cli.theory_counterexample import counterexample_command
-from safari.cli.theory_learnability import thresholds_command
-from safari.cli.theory_rates import rates_command
 from safari.version import __version__
 
 app = typer.Typer(
@@ -38,10 +34,6 @@ app.command("report")(report_command)
 app.command("advise")(advise_command)
 app.add_typer(data_app, name="data")
 app.add_typer(theory_app, name="theory")
-theory_app.command("convergence")(convergence_command)
-theory_app.command("counterexample")(counterexample_command)
-theory_app.command("thresholds")(thresholds_command)
-theory_app.command("rates")(rates_command)
 
 
 def _version(wanted: bool) -> None:
