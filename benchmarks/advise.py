@@ -49,7 +49,8 @@ def grid(source, folder):
     results = new_sweep(SweepSpec(base, settings), folder, lambda _: None, {})
     found = {}
     for row in results.to_dicts():
-        key = (row["algorithm.q"], row["algorithm.server.steps"])
+        settings = json.loads(row["settings"])
+        key = (settings["algorithm.q"], settings["algorithm.server.steps"])
         found.setdefault(key, []).append(100 * row["accuracy"])
     return {key: statistics.mean(values) for key, values in found.items()}
 

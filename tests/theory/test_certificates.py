@@ -104,3 +104,16 @@ def test_bounds_of_theorem_6_hold_on_average_for_fixed_and_adaptive_q(federation
         else:
             bound = convex.fixed_q_bound(constants, first, 40, q, bias)
         assert ends.mean() <= bound + 4 * ends.std() / math.sqrt(len(ends)) + 1e-12
+
+
+@given(federations())
+@settings(max_examples=100, deadline=None)
+def test_the_gap_of_the_clients_is_bounded_from_below_before_the_minimum_is_known(federation):
+    problem, participants, _, x, *_ = federation
+    best = problem.best()
+    gap = np.mean((problem.values(x) - problem.values(best))[participants])
+    bias = np.linalg.norm(problem.gradients(best)[participants].mean(axis=0))
+    distance = np.linalg.norm(x - best)
+    assert gap >= convex.client_gap_at_least(bias, distance, problem.convexity) - 1e-9 * (1 + abs(gap))
+    stronger = convex.client_gap_at_least(bias, distance, 1.01 * problem.smoothness)
+    assert gap <= stronger + 2 * bias * distance + 1e-9 * (1 + abs(gap))

@@ -79,6 +79,14 @@ def q_limit(constants: Constants, gradient: float, client_gap: float) -> QLimit:
     )
 
 
+def client_gap_at_least(bias_at_best: float, distance: float, convexity: float) -> float:
+    """G_4 from below, before x* is known: -b* d + (mu / 2) d^2; `distance` is d = |x - x*|.
+
+    With `bias_at_best` an upper bound and |grad F| / L <= d <= |grad F| / mu it is computable.
+    """
+    return -bias_at_best * distance + convexity / 2 * distance**2
+
+
 def printed_q_limit(constants: Constants, gradient: float, client_gap: float) -> float:
     """The limit as printed; mixes units, and can be negative."""
     L, mu, bar = constants.smoothness, constants.convexity, constants.contraction
