@@ -37,7 +37,7 @@ def printed(command):
     done = subprocess.run(
         [sys.executable, "-m", *words],
         cwd=FOLDER.parent,
-        env={**os.environ, "COLUMNS": "110", "NO_COLOR": "1"},
+        env={**os.environ, "COLUMNS": "150", "NO_COLOR": "1"},
         capture_output=True,
         text=True,
         check=True,
