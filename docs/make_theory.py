@@ -2,7 +2,7 @@
 
 Every `<!-- output: COMMAND -->` is followed by a block with what COMMAND printed; figures go
 where the command puts them. SWEEP is a directory made by `safari sweep
-examples/adaptive-q.toml`; with it, docs/theory/adaptive-q.csv is written anew.
+examples/sweep-adaptive-q.toml`; with it, docs/theory/adaptive-q.csv is written anew.
 """
 
 import os
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent
 PAGE = FOLDER / "theory.md"
 STUDY = FOLDER / "theory" / "adaptive-q.csv"
 OUTPUT = re.compile(r"<!-- output: (?P<command>.+?) -->\n(?:\n```text\n.*?\n```\n)?", re.DOTALL)
-TABLE = re.compile(r"<!-- table: adaptive-q -->\n(?:\n(?:\|.*\n|Made by .*\n|\n(?=\|))+)?")
+TABLE = re.compile(r"<!-- table: adaptive-q -->.*?<!-- end of table -->", re.DOTALL)
 GROUP = ("data.classes_per_client", "participation.excluded", "data.server_samples", "algorithm.q")
 NAMES = {
     "0.2": "0.2",
@@ -91,7 +91,7 @@ def main():
         lambda found: f"<!-- output: {found['command']} -->\n\n```text\n{printed(found['command'])}\n```\n",
         page,
     )
-    page = TABLE.sub(lambda _: f"<!-- table: adaptive-q -->\n\n{study_table()}\n", page)
+    page = TABLE.sub(lambda _: f"<!-- table: adaptive-q -->\n\n{study_table()}\n\n<!-- end of table -->", page)
     PAGE.write_text(page, encoding="utf-8")
 
 

@@ -59,6 +59,7 @@ def test_the_verdict_is_what_the_federation_asks_for(tmp_path, tables, verdict, 
     assert found["recommended"][0] == recommended
     assert len(found["measured"]["accuracy"]) == 9
     assert all(reason in shown.output for reason in found["reasons"])
+    assert "NaN" not in (tmp_path / "out" / "advice.json").read_text()
 
 
 def test_little_time_makes_a_short_pilot_and_it_says_so(tmp_path):
@@ -105,8 +106,9 @@ def test_both_together_are_recommended_with_a_reason_for_each_number():
     assert ADVICE.verdict.startswith("Use SAFARI")
     assert ADVICE.overrides == ["algorithm.name=safari", "algorithm.q=0.2", "algorithm.server.steps=10"]
     assert "within 0.3 points of the best (q = 0.8 with 10 steps)" in words
-    assert "cost 4.0 points" in words
-    assert "more is worth collecting, up to 400" in words
+    assert "4.0 points worse on average" in words
+    assert "more is worth collecting, 400 at least" in words
+    assert ADVICE.setting == {"algorithm": "safari", "q": 0.2, "steps": 10, "server_samples": 100}
     assert "cannot tell" not in words
 
 

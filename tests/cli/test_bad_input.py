@@ -131,7 +131,7 @@ OVERRIDES = {
     ),
 }
 OVERRIDES["override through a value"] = (
-    "algorithm.q.high=1",
+    "train.rounds.high=1",
     "algorithm.q.high",
     "leads through a key that is not a table",
 )

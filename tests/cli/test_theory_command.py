@@ -44,6 +44,13 @@ def test_the_counterexample_shows_bound_and_truth():
         (["generalization", "--beta", "2"], "beta"),
         (["impossibility", "--spec", "missing.toml"], "no such file"),
         (["counterexample", "--q", "2"], "--q"),
+        (["counterexample", "--start", "0"], "--start"),
+        (["counterexample", "--start", "inf"], "--start"),
+        (["generalization", "--delta", "0"], "delta"),
+        (["generalization", "--server", "5"], "--server"),
+        (["generalization", "--alpha", "-1"], "--alpha"),
+        (["generalization", "--alpha", "nan"], "--alpha"),
+        (["generalization", "--clients-data", "-5"], "--clients-data"),
         (["counterexample", "--rounds", "10"], "--rounds"),
     ],
 )

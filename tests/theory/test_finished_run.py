@@ -46,7 +46,7 @@ def test_usual_rates_are_not_covered_and_it_says_why(federation):
     assert "3 steps" in words
     assert "couples" in words
     server, client = found.covered_rates
-    assert server == pytest.approx(1 / (4 * 30**0.5 * 2.0))
+    assert 0.9 / (4 * 30**0.5 * 2.0) < server <= 1 / (4 * 30**0.5 * 2.0)
     assert client == pytest.approx(2 * server)
 
 

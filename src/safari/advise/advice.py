@@ -1,11 +1,12 @@
 """From the pilot to a recommendation, with reasons and with what it rests on."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
 
-from safari.advise.pilot import Arm, Ground, Pilot
+from safari.advise.pilot import WARM_ROUNDS, Arm, Ground, Pilot
 from safari.errors import check
 from safari.report.statistics import Estimate
 
@@ -64,25 +65,39 @@ class Advice:
             return ["algorithm.name=server-only", f"algorithm.server.steps={self.server_only.steps}"]
         return ["algorithm.name=safari", f"algorithm.q={self.best.q:g}", steps]
 
+    @property
+    def setting(self) -> dict[str, Any]:
+        """The recommendation by name: algorithm, q, server steps and server samples."""
+        chosen = self.best
+        if not self.need_server_data:
+            chosen = self.fedavg
+        elif not self.clients_help:
+            chosen = self.server_only
+        samples = self.ground.server_samples if self.need_server_data else 0
+        return {"algorithm": chosen.name, "q": chosen.q, "steps": chosen.steps, "server_samples": samples}
+
     def to_json(self) -> dict[str, Any]:
-        return {
-            "verdict": self.verdict,
-            "recommended": self.overrides,
-            "reasons": reasons(self),
-            "measured": {
-                "accuracy": [
-                    {**asdict(arm), **asdict(found), "after_last_rounds": self.last[arm]}
-                    for arm, found in self.arms.items()
-                ],
-                "gain_over_fedavg": asdict(self.over_fedavg),
-                "gain_over_server_only": asdict(self.over_server),
-                "server_samples": {size: asdict(found) for size, found in self.sizes.items()},
-                "ground": asdict(self.ground),
-            },
-            "pilot_rounds": self.rounds,
-            "rounds": self.asked_rounds,
-            "seconds": self.seconds,
-        }
+        return _without_nan(
+            {
+                "verdict": self.verdict,
+                "recommended": self.overrides,
+                "recommended_setting": self.setting,
+                "reasons": reasons(self),
+                "measured": {
+                    "accuracy": [
+                        {**asdict(arm), **asdict(found), "after_last_rounds": self.last[arm]}
+                        for arm, found in self.arms.items()
+                    ],
+                    "gain_over_fedavg": asdict(self.over_fedavg),
+                    "gain_over_server_only": asdict(self.over_server),
+                    "server_samples": {size: asdict(found) for size, found in self.sizes.items()},
+                    "ground": asdict(self.ground),
+                },
+                "pilot_rounds": self.rounds,
+                "rounds": self.asked_rounds,
+                "seconds": self.seconds,
+            }
+        )
 
 
 def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
@@ -103,7 +118,7 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
     pilot.train(shown, [0])
     best, server_only = _cheapest(pilot, assisted), _cheapest(pilot, alone)
     pilot.train([fedavg, server_only, best], range(SEEDS))
-    sizes = {ground.server_samples: pilot.accuracy(best)}
+    sizes = {ground.server_samples: pilot.accuracy(best, [0])}
     larger = [
         Arm("safari", best.q, best.steps, max(1, round(factor * ground.server_samples)))
         for factor in SIZE_FACTORS
@@ -141,7 +156,7 @@ def _cheapest(pilot: Pilot, arms: list[Arm]) -> Arm:
 def reasons(advice: Advice) -> list[str]:
     """Sentences: what was measured, and what follows."""
     ground, best = advice.ground, advice.best
-    lines = [_coverage_words(ground), _bias_words(ground)]
+    lines = [_coverage_words(ground), *_bias_words(ground)]
     lines.append(f"SAFARI over FedAvg: {_points(advice.over_fedavg)}; over server-only training: "
                  f"{_points(advice.over_server)}.")  # fmt: skip
     if not (advice.need_server_data and advice.clients_help):
@@ -149,7 +164,7 @@ def reasons(advice: Advice) -> list[str]:
     rivals = [arm for arm in advice.arms if arm.name == "safari"]
     top = max(rivals, key=lambda arm: advice.arms[arm].mean)
     if top == best:
-        chosen = "the best of those tried"
+        chosen = "the best of those tried, and no cheaper one comes near"
     else:
         chosen = (
             f"within {CLOSE} points of the best (q = {top.q:g} with {top.steps} steps), "
@@ -157,8 +172,8 @@ def reasons(advice: Advice) -> list[str]:
         )
     fall = advice.arms[best].mean - advice.last[best]
     lines.append(
-        f"q = {best.q:g} and {best.steps} server steps a round: {chosen}. Client rounds after the last "
-        f"server round cost {fall:.1f} points on average; deliver what the server left."
+        f"q = {best.q:g} and {best.steps} server steps a round: {chosen}. After client rounds the model is "
+        f"{fall:.1f} points worse on average than what the server left, which is what SAFARI delivers."
     )
     lines.append(_size_words(advice))
     return [*lines, *_sure(advice)]
@@ -166,6 +181,8 @@ def reasons(advice: Advice) -> list[str]:
 
 def _coverage_words(ground: Ground) -> str:
     covered = ground.coverage
+    if not ground.excluded:
+        return f"All {ground.clients} clients can take part, and hold {len(covered.covered_classes)} classes."
     return (
         f"{ground.excluded} of {ground.clients} clients never take part; the others hold "
         f"{len(covered.covered_classes)} classes, {100 * covered.covered_mass:.0f} % of the samples: "
@@ -173,21 +190,22 @@ def _coverage_words(ground: Ground) -> str:
     )
 
 
-def _bias_words(ground: Ground) -> str:
-    bias, gradient = max(ground.bias.mean, 0.0), max(ground.gradient.mean, 1e-12)
-    return (
-        f"Their mean gradient is off the whole federation's by b^2 = {bias:.3g} "
-        f"(|grad F|^2 = {gradient:.3g} there); a fixed q may stop at |grad F|^2 of up to q b^2. Noise of a "
-        f"minibatch gradient: {ground.client_noise.mean:.3g} at a client, {ground.server_noise.mean:.3g} at "
-        "the server."
-    )
+def _bias_words(ground: Ground) -> list[str]:
+    if ground.bias.mean <= 0:
+        return ["Their mean gradient shows no bias against the whole federation's."]
+    return [
+        f"After {WARM_ROUNDS} rounds their mean gradient is off the whole federation's by "
+        f"b^2 = {ground.bias.mean:.3g} (|grad F|^2 = {ground.gradient.mean:.3g}); a fixed q may stop at "
+        "|grad F|^2 of up to q b^2. Noise of a minibatch gradient: "
+        f"{ground.client_noise.mean:.3g} at a client, {ground.server_noise.mean:.3g} at the server."
+    ]
 
 
 def _size_words(advice: Advice) -> str:
     known = advice.sizes
     here = advice.ground.server_samples
     others = ", ".join(
-        f"{size:,} samples: {found.mean:.1f} % ({found.mean - known[here].mean:+.1f})"
+        f"{size:,} samples: {found.mean:.1f} % ({found.mean - known[here].mean:+.1f}, one seed)"
         for size, found in known.items()
         if size != here
     )
@@ -197,14 +215,15 @@ def _size_words(advice: Advice) -> str:
     if max(known) == here:
         word = "more could not be tried, the data have no samples to spare"
     else:
-        word = f"more is worth collecting, up to {max(bigger):,}" if bigger else "more would add little"
+        word = f"more is worth collecting, {max(bigger):,} at least" if bigger else "more would add little"
     return f"The server's {here:,} samples give {known[here].mean:.1f} %; {others}: {word}."
 
 
 def _sure(advice: Advice) -> list[str]:
     lines = [
-        f"Rests on {SEEDS} seeds of the recommended setting, of FedAvg and of server-only training, one of "
-        "everything else, judged on the test set."
+        f"Rests on {SEEDS} seeds of FedAvg, of server-only training and of the best SAFARI, one of all "
+        "else, judged on the test set; a recommendation takes the cheapest setting within "
+        f"{CLOSE} points of the best."
     ]
     for other, gain in (("FedAvg", advice.over_fedavg), ("server-only training", advice.over_server)):
         if gain.count > 1 and gain.low < MATTERS < gain.high:
@@ -221,3 +240,12 @@ def _points(found: Estimate) -> str:
     if found.count < 2:
         return f"{found.mean:+.1f} points (one seed)"
     return f"{found.mean:+.1f} points ({found.low:+.1f} to {found.high:+.1f})"
+
+
+def _without_nan(value: Any) -> Any:
+    """What JSON can hold: None where there is no number."""
+    if isinstance(value, dict):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -164,9 +164,10 @@ class Pilot:
             found[EXCLUSION_SEED] = given_part["seed"]
         return found
 
-    def accuracy(self, arm: Arm) -> Estimate:
-        """In percent, over the seeds."""
-        return estimate([100 * one.accuracy for one in self.outcomes[arm].values()])
+    def accuracy(self, arm: Arm, seeds: Sequence[int] | None = None) -> Estimate:
+        """In percent, over `seeds` (default: all that it was trained under)."""
+        found = self.outcomes[arm]
+        return estimate([100 * found[seed].accuracy for seed in (found if seeds is None else seeds)])
 
     def last(self, arm: Arm) -> float:
         """In percent: the mean of the last ten evaluated rounds, over the seeds."""

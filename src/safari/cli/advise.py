@@ -1,16 +1,19 @@
 """`safari advise`: measure, then recommend."""
 
 import json
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from safari.cli.session import command, show
+from safari.cli.session import STOPPED, command, say, show
 from safari.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from safari.experiment.sweep import SweepSpec
 
 
 def advise_command(
@@ -31,7 +34,6 @@ def advise_command(
         from safari.advise import Pilot, advise
         from safari.advise.advice import reasons
         from safari.cli.run import free_folder
-        from safari.cli.sweep import carry_out
         from safari.errors import check_positive
         from safari.experiment.directory import refuse_existing
         from safari.experiment.spec import apply_overrides, complete, read_toml
@@ -43,17 +45,31 @@ def advise_command(
         path = out or free_folder(Path("runs"), f"advise-{Path(spec[0]).stem}")
         refuse_existing(path)
         observed = _diagnostics(pilot) if pilot is not None else None
-        runs = Pilot(
-            given, path, lambda cells, folder: carry_out(folder, cells, given, quiet, "sweep"), seconds
-        )
+        runs = Pilot(given, path, lambda cells, folder: _sweep(folder, cells, given, quiet), seconds)
         found = advise(runs, observed)
         (path / "advice.json").write_text(json.dumps(found.to_json(), indent=2) + "\n", encoding="utf-8")
         show(advice_table(found.arms, found.last))
         print(found.verdict)
         for line in reasons(found):
             print(f"- {line}")
-        print(f"safari run {spec[0]} {' '.join([*spec[1:], *found.overrides])}")
+        named = {override.partition("=")[0] for override in found.overrides}
+        kept = [override for override in spec[1:] if override.partition("=")[0] not in named]
+        print(shlex.join(["safari", "run", spec[0], *kept, *found.overrides]))
         print(path / "advice.json")
+
+
+def _sweep(folder: Path, cells: "SweepSpec", given: dict[str, Any], quiet: bool) -> "pl.DataFrame":
+    """A pilot's sweep; stopped, it is not gone on with: advice takes a minute."""
+    from safari.cli.progress import SweepWatch
+    from safari.experiment import Interrupted
+    from safari.experiment.sweep import new_sweep
+
+    try:
+        with SweepWatch(quiet) as watch:
+            return new_sweep(cells, folder, watch, given)
+    except Interrupted:
+        say(f"stopped before there was advice; {folder.parent} may be deleted")
+        raise typer.Exit(STOPPED) from None
 
 
 def _diagnostics(run: Path) -> "pl.DataFrame":
@@ -61,6 +77,8 @@ def _diagnostics(run: Path) -> "pl.DataFrame":
 
     from safari.experiment.directory import DIAGNOSTICS
 
+    if not run.is_dir():
+        raise InputError("--pilot", str(run), "no such directory")
     if not (run / DIAGNOSTICS).is_file():
         raise InputError("--pilot", str(run), "has no diagnostics; train it with train.diagnostics=true")
     return pl.read_parquet(run / DIAGNOSTICS)

@@ -116,7 +116,17 @@ def apply_overrides(given: dict[str, Any], overrides: Iterable[str]) -> dict[str
         names = path.strip().split(".")
         if not equals or not all(names):
             raise InputError("override", override, "must be key=value, such as algorithm.q=0.6")
+        if names[:2] == ["algorithm", "q"] and len(names) > 2:
+            given = _adaptive(given)
         given = set_key(given, names, _parse(text.strip()), path)
+    return given
+
+
+def _adaptive(given: dict[str, Any]) -> dict[str, Any]:
+    """With a table for `algorithm.q` where a number or a name stood: its keys are being set."""
+    table = given.get("algorithm")
+    if isinstance(table, dict) and not isinstance(table.get("q", {}), dict):
+        return {**given, "algorithm": {**table, "q": {}}}
     return given
 
 
@@ -233,6 +243,8 @@ def _read_algorithm(given: Any) -> dict[str, Any]:
         raise InputError("algorithm", given, "must be a table")
     parts = {"clients": Key(dict, {}), "server": Key(dict, {})}
     keys = {"name": Key(str, "safari"), **keys_of(Safari, ("clients", "server")), **parts}
+    if isinstance(given.get("q"), str) and given["q"] != ADAPTIVE:
+        raise InputError("algorithm.q", given["q"], f'must be a number, "{ADAPTIVE}", or a table of its keys')
     adaptive = given.get("q") == ADAPTIVE or isinstance(given.get("q"), dict)
     table = read_table("algorithm", {**given, "q": 0.0} if adaptive else given, keys)
     if adaptive:

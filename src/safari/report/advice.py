@@ -11,9 +11,10 @@ from safari.report.tables import mean_deviation
 
 def advice_table(arms: Mapping[Any, Estimate], last: Mapping[Any, float]) -> Table:
     """An arm a row; an arm has a name, a q and a number of server steps."""
-    table = Table(title="The pilot: test accuracy in %", title_justify="left")
+    title = "The pilot: test accuracy in %, means over the last ten evaluated rounds"
+    table = Table(title=title, title_justify="left")
     table.add_column("algorithm")
-    for name in ("q", "server steps", "runs", "delivered", "mean of the last ten rounds"):
+    for name in ("q", "server steps", "runs", "what the server left", "after the round"):
         table.add_column(name, justify="right")
     for arm, found in arms.items():
         table.add_row(

@@ -27,7 +27,7 @@ def measured_table(found: Findings) -> Table:
         "|grad F|^2, mean over rounds": found.gradient,
         "G1, |grad F|^2 in server rounds": found.server_gradient,
         "G2, client move in client rounds (lower estimate)": found.move,
-        "b^2, bias of those that ever take part": found.bias,
+        "b^2, bias of those that ever take part, mean over rounds": found.bias,
         "|grad F_T - grad F|^2, the server set's own bias": found.server_gap,
     }
     for name, one in means.items():
@@ -41,7 +41,7 @@ def certificate_table(found: Findings) -> Table:
     table.add_column("term")
     void = " (void)" if found.not_covered else ""
     table.add_column(f"certificate of this run{void}", justify="right")
-    table.add_column("before the run, any fixed q", justify="right")
+    table.add_column("any run with as many client rounds, fixed q", justify="right")
     after, before = found.terms, found.before_the_run()
     names = {
         "start": "start, F_0 - inf F over the path",
@@ -65,8 +65,8 @@ def convergence_words(found: Findings) -> Iterator[str]:
         yield from (f"  - {reason}" for reason in found.not_covered)
         server, client = found.covered_rates
         yield (
-            f"It would cover algorithm.server.rate up to {server:.2g} with one step a round, and "
-            f"algorithm.clients.local_rate = 2 rate / steps, {client:.2g} at that."
+            f"It would cover algorithm.server.steps=1 algorithm.server.rate={server:g} "
+            f"algorithm.clients.local_rate={client!r} (twice the server's rate over the local steps)."
         )
     else:
         holds = found.terms.total + 2 * found.terms_error >= found.gradient.value
@@ -80,6 +80,10 @@ def convergence_words(found: Findings) -> Iterator[str]:
             f"term would have followed for q up to {found.q_after:.3g}; the paper's printed limit, from "
             f"maxima, reads {found.printed_q:.3g} and proves nothing."
         )
+    if found.before_the_run().total == float("inf"):
+        yield "For a fixed q nothing can be promised at these rates (inf)."
+    if not found.fixed_q:
+        return
     yield (
         f"A fixed q may stop at |grad F|^2 of up to q b^2 = {found.floor:.3g}. Where b does not vanish, no "
         "fixed q above 0 satisfies the condition near a stationary point: lower q over time "

@@ -26,7 +26,8 @@ def summary_table(summary: dict[str, Any]) -> Table:
         rows["time"] += f", {summary['diagnostics_seconds']:.1f} s diagnostics"
     if "gradient_floor" in summary:
         rows["a fixed q may stop at"] = (
-            f"|grad F|^2 = q b^2 = {summary['gradient_floor']:.3g} (b^2 = {summary['bias_squared']:.3g})"
+            f"|grad F|^2 = q b^2 = {summary['gradient_floor']:.3g} "
+            f"(b^2 = {summary['bias_squared']:.3g} over the last ten rounds)"
         )
     for name, value in rows.items():
         table.add_row(name, value)

@@ -63,7 +63,7 @@ def counterexample_table(found: Examination) -> Table:
         "printed bound on the average |grad F|^2": found.printed_bound,
         "average |grad F|^2, exact": found.moments.gradient,
         "where x ends (the minimum is 0)": found.moments.last,
-        "floor q b^2": found.floor,
+        "q b^2, up to which a fixed q may stop": found.floor,
         "bound for any fixed q, before the run": found.before_the_run,
         "certificate of the run": found.certificate,
     }

@@ -34,6 +34,7 @@ class Rates:
     server_steps: int
     smoothness: float | None = None
     convex: bool = False
+    fixed_q: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Findings:
     largest_move: float
     gap: float
     closed_form: bool
+    fixed_q: bool
     terms: Terms
     terms_error: float
     not_covered: tuple[str, ...]
@@ -99,9 +101,14 @@ class Findings:
 
     @property
     def covered_rates(self) -> tuple[float, float]:
-        """The largest server rate that theorem 4 covers here, and the client rate coupled to it."""
+        """A server rate that theorem 4 covers here, near the largest, and the client rate coupled to it.
+
+        Rounded down to two digits: these are rates to copy.
+        """
         server = 1 / (4 * math.sqrt(30) * self.constants.smoothness)
-        return server, 2 * server / self.constants.steps
+        digit = 10 ** (math.floor(math.log10(server)) - 1)
+        rounded = float(f"{math.floor(server / digit) * digit:.2g}")
+        return rounded, 2 * rounded / self.constants.steps
 
 
 def findings(kinds: Sequence[str], seen: pl.DataFrame, rates: Rates) -> Findings:
@@ -122,10 +129,11 @@ def findings(kinds: Sequence[str], seen: pl.DataFrame, rates: Rates) -> Findings
     noise = rates.local_steps * constants.client_noise / rates.per_round
     moves = (squares if rates.convex else squares / 2) - noise
     gap = max(float(seen["loss"][0]), 0.0)
-    terms = certificate(constants, gap, gradient[server].tolist(), moves.tolist())
+    biases = seen["bias"].to_numpy().astype(float)[client]
+    terms = certificate(constants, gap, gradient[server].tolist(), moves.tolist(), biases.tolist())
     K, L, rate = constants.steps, constants.smoothness, constants.server_rate
     spread = (constants.slack**2) * _sum_variance(gradient[server])
-    spread += (2 / K**2 * (1 - 4 * L * rate)) ** 2 * _sum_variance(moves)
+    spread += (2 / K**2 * (1 - 4 * L * rate)) ** 2 * _sum_variance(moves) + 16 * _sum_variance(biases)
     return Findings(
         constants=constants,
         rounds=len(kind),
@@ -139,6 +147,7 @@ def findings(kinds: Sequence[str], seen: pl.DataFrame, rates: Rates) -> Findings
         largest_move=float(moves.max()) if client.any() else math.nan,
         gap=gap,
         closed_form=rates.smoothness is not None,
+        fixed_q=rates.fixed_q,
         terms=terms,
         terms_error=math.sqrt(spread) / len(kind),
         not_covered=tuple(_not_covered(constants, rates)),

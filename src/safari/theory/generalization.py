@@ -30,6 +30,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         check(self.dimension >= 1, "dimension", self.dimension, "must be at least 1")
+        check_positive("delta", self.delta)
         for name in ("beta_p", "beta_q", "beta", "delta"):
             check_fraction(name, getattr(self, name))
         check_positive("constant", self.constant)

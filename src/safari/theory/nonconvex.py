@@ -109,19 +109,25 @@ def rate_terms(constants: Constants, gap: float, rounds: int, q: float) -> Terms
 
 
 def certificate(
-    constants: Constants, gap: float, server_gradients: Sequence[float], client_moves: Sequence[float]
+    constants: Constants,
+    gap: float,
+    server_gradients: Sequence[float],
+    client_moves: Sequence[float],
+    biases: Sequence[float] | None = None,
 ) -> Terms:
     """What a finished run proves of its own average squared gradient; needs no condition on q.
 
     `server_gradients` are |grad F|^2 at the server rounds, `client_moves` are
     B_r = |mean over clients of the sum of their local gradients|^2 at the client rounds.
+    `biases` are b_r^2 at the client rounds where they are known; the dissimilarity bounds them.
     Holds in expectation, and for every path where there is no noise.
     """
     server, client = np.asarray(server_gradients, float), np.asarray(client_moves, float)
     rounds = len(server) + len(client)
     terms = rate_terms(constants, gap, rounds, len(client) / rounds)
     K, rate, L = constants.steps, constants.server_rate, constants.smoothness
-    paid = np.sum(4 * constants.dissimilarity - 2 / K**2 * (1 - 4 * L * rate) * client)
+    bias = constants.dissimilarity if biases is None else np.asarray(biases, float)
+    paid = np.sum(4 * bias - 2 / K**2 * (1 - 4 * L * rate) * client)
     earned = constants.slack * np.sum(server)
     return Terms(
         terms.start, terms.server_noise, terms.drift, terms.client_noise, float(paid - earned) / rounds

@@ -29,7 +29,7 @@ def convergence_command(
             )
         history, seen = pl.read_parquet(run / METRICS), pl.read_parquet(run / DIAGNOSTICS)
         active = history["kind"] != "idle"
-        rates = _rates(complete(read_toml(run / SPEC)))
+        rates = _rates(run, complete(read_toml(run / SPEC)))
         found = findings(history.filter(active)["kind"].to_list(), seen.filter(active), rates)
         show(measured_table(found))
         show(certificate_table(found))
@@ -37,9 +37,9 @@ def convergence_command(
             print(line)
 
 
-def _rates(spec: Any) -> Any:
+def _rates(run: Path, spec: Any) -> Any:
     """The step sizes of a spec's run, and L where the model has a closed form."""
-    from safari.algorithms import FedAvg, Safari
+    from safari.algorithms import AdaptiveQ, FedAvg, Safari
     from safari.models import Logistic
     from safari.theory.finished_run import Rates
     from safari.theory.smoothness import softmax_smoothness
@@ -47,9 +47,10 @@ def _rates(spec: Any) -> Any:
     prepared = spec.prepare()
     algorithm, federation = prepared.algorithm, prepared.task.federation
     if not isinstance(algorithm, Safari) or type(algorithm.clients) is not FedAvg:
-        raise InputError("RUN", "its algorithm", "must be SAFARI over FedAvg: theorem 4 is about that")
+        name = spec.tables["algorithm"]["name"]
+        raise InputError("RUN", str(run), f"trained {name}; theorem 4 is about SAFARI over FedAvg")
     if float(algorithm.clients.global_rate) != 1.0:
-        raise InputError("RUN", "algorithm.clients.global_rate", "must be 1: theorem 4 averages the clients")
+        raise InputError("RUN", str(run), "has a global_rate other than 1; theorem 4 averages the clients")
     logistic = type(prepared.task.model) is Logistic and not federation.augment
     return Rates(
         client_rate=float(algorithm.clients.local_rate),
@@ -59,4 +60,5 @@ def _rates(spec: Any) -> Any:
         server_steps=int(algorithm.server.steps),
         smoothness=softmax_smoothness(federation) if logistic else None,
         convex=logistic,
+        fixed_q=not isinstance(algorithm.q, AdaptiveQ),
     )

@@ -21,7 +21,8 @@ def counterexample_command(
 
         check_fraction("--q", q)
         check_count("--rounds", rounds)
-        check(rounds >= 480, "--rounds", rounds, "the step-size conditions need at least 480 rounds")
+        check(480 <= rounds <= 10**7, "--rounds", rounds, "must be from 480 (the step sizes) to 10,000,000")
+        check(0.01 <= abs(start) <= 1000, "--start", start, "must be from 0.01 to 1000, either sign")
         check_seed("--seed", seed)
         show(counterexample_table(examine(q, start, rounds)))
         lengths = [length for length in (1_000, 10_000, 100_000) if length <= rounds]

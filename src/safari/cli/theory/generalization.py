@@ -26,12 +26,17 @@ def generalization_command(
 ) -> None:
     """Theorems 2 and 3: the bound with clients' samples, and with the server's alone."""
     with command():
+        from safari.errors import check, check_not_negative
         from safari.report.theory import generalization_table
         from safari.theory.generalization import Problem
         from safari.theory.relations import mixture_alpha
 
+        check_not_negative("--clients-data", clients_data)
+        if alpha is not None:
+            check_not_negative("--alpha", alpha)
         rows = []
         for size in _sizes(server):
+            check(size >= dimension, "--server", size, f"must be at least the dimension, {dimension}")
             relation = mixture_alpha(size, clients_data) if alpha is None else alpha
             problem = Problem(dimension, beta_p, beta_q, relation, beta, delta)
             rows.append(

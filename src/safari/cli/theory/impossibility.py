@@ -23,12 +23,13 @@ def impossibility_command(
         from safari.report.theory import impossibility_table, impossibility_words
         from safari.theory.impossibility import LEARNERS, Participation, simulate
 
+        floor = _floor_of(spec) if spec is not None else ""
         place = Participation(clients, participating, samples)
         found = [simulate(place, learner, repetitions, seed) for learner in LEARNERS]
         show(impossibility_table(place, found, repetitions))
         print(impossibility_words(place))
-        if spec is not None:
-            print(_floor_of(spec))
+        if floor:
+            print(floor)
 
 
 def _floor_of(path: Path) -> str:

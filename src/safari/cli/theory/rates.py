@@ -26,9 +26,10 @@ def rates_command(
         for case in measure(quick, seed):
             say(f"measured: {case.setting}, {case.name}")
             cases.append(case)
-        show(rates_table(cases))
-        print(rates_words(cases))
         if out is not None:
             (out / "rates.png").write_bytes(draw_rates(cases))
             points_table(cases).write_csv(out / "rates.csv")
+        show(rates_table(cases))
+        print(rates_words(cases))
+        if out is not None:
             print(out)

@@ -23,8 +23,9 @@ def thresholds_command(
         if out is not None:
             make_folder(out)
         found = [measure(case, repetitions, seed) for case in CASES]
-        show(*(case_table(lines) for lines in found), slope_table(found), crossing_table())
         if out is not None:
             for name, content in files(found).items():
                 (out / name).write_bytes(content)
+        show(*(case_table(lines) for lines in found), slope_table(found), crossing_table())
+        if out is not None:
             print(out)
