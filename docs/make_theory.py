@@ -91,7 +91,8 @@ def main():
         lambda found: f"<!-- output: {found['command']} -->\n\n```text\n{printed(found['command'])}\n```\n",
         page,
     )
-    page = TABLE.sub(lambda _: f"<!-- table: adaptive-q -->\n\n{study_table()}\n\n<!-- end of table -->", page)
+    table = f"<!-- table: adaptive-q -->\n\n{study_table()}\n\n<!-- end of table -->"
+    page = TABLE.sub(lambda _: table, page)
     PAGE.write_text(page, encoding="utf-8")
 
 

@@ -132,7 +132,7 @@ OVERRIDES = {
 }
 OVERRIDES["override through a value"] = (
     "train.rounds.high=1",
-    "algorithm.q.high",
+    "train.rounds.high",
     "leads through a key that is not a table",
 )
 
