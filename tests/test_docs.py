@@ -40,3 +40,16 @@ def test_links_in_the_docs_lead_somewhere():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_theory_page_shows_what_its_quick_commands_print():
+    sys.path.insert(0, str(ROOT / "docs"))
+    from make_theory import OUTPUT, PAGE, printed
+
+    page = PAGE.read_text(encoding="utf-8")
+    quick = [found for found in OUTPUT.finditer(page) if "--out" not in found["command"]]
+    assert len(quick) == 3
+    for found in quick:
+        assert printed(found["command"]) in found.group(), (
+            f"run: python docs/make_theory.py ({found['command']})"
+        )
