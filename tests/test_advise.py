@@ -66,12 +66,25 @@ def test_little_time_makes_a_short_pilot_and_it_says_so(tmp_path):
     shown = advise(tmp_path, MISSING + COMMON.replace("40", "4000"), "--seconds", "1")
     assert shown.exit_code == 0, shown.output
     assert "20 of 4000 rounds, for want of time" in shown.output
+    assert "s instead of 1: compiling" in shown.output
 
 
 def test_a_pilot_run_wants_diagnostics(tmp_path):
     shown = advise(tmp_path, MISSING + COMMON, "--pilot", str(tmp_path))
     assert shown.exit_code == 2
     assert "train.diagnostics=true" in shown.output
+
+
+def test_a_pilot_run_must_be_of_the_same_federation(tmp_path):
+    from safari.experiment import load_spec, new_run
+
+    spec = tmp_path / "spec.toml"
+    spec.write_text(MISSING + COMMON)
+    watched = load_spec(spec, ["train.diagnostics=true", "train.rounds=3", "participation.excluded=2"])
+    new_run(watched, tmp_path / "run", lambda _: None)
+    shown = advise(tmp_path, MISSING + COMMON, "--pilot", f"{tmp_path}/run")
+    assert shown.exit_code == 2
+    assert "its [participation] differs" in shown.output
 
 
 def test_without_server_samples_there_is_nothing_to_advise(tmp_path):
@@ -98,6 +111,7 @@ ADVICE = Advice(
     over_server=estimate([5.0, 5.5, 4.5]),
     sizes={25: estimate([79]), 100: estimate([85]), 400: estimate([88])},
     seconds=10,
+    allowed_seconds=75,
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from safari.advise.pilot import WARM_ROUNDS, Arm, Ground, Pilot
+from safari.advise.pilot import LEAST_ROUNDS, WARM_ROUNDS, Arm, Ground, Pilot
 from safari.errors import check
 from safari.report.statistics import Estimate
 
@@ -18,6 +18,7 @@ CLOSE = 0.3
 MATTERS = 0.5
 """Points that server data, or clients, must be worth to be called for."""
 SIZE_FACTORS = (0.25, 4.0)
+OVERRUN = 1.3
 FEDAVG, SERVER_ONLY = "fedavg", "server-only"
 COUNTED_RUNS = (len(QS) + 1) * len(STEP_SHARES) + 1 + 3 * (SEEDS - 1) + len(SIZE_FACTORS)
 
@@ -38,6 +39,7 @@ class Advice:
     over_server: Estimate
     sizes: dict[int, Estimate]
     seconds: float
+    allowed_seconds: float
 
     @property
     def need_server_data(self) -> bool:
@@ -143,6 +145,7 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
         over_server=over_server,
         sizes=dict(sorted(sizes.items())),
         seconds=began - pilot.seconds_left,
+        allowed_seconds=pilot.seconds,
     )
 
 
@@ -228,6 +231,11 @@ def _sure(advice: Advice) -> list[str]:
     for other, gain in (("FedAvg", advice.over_fedavg), ("server-only training", advice.over_server)):
         if gain.count > 1 and gain.low < MATTERS < gain.high:
             lines.append(f"Whether SAFARI beats {other} by {MATTERS} points, {gain.count} seeds cannot tell.")
+    if advice.seconds > OVERRUN * advice.allowed_seconds:
+        lines.append(
+            f"It took {advice.seconds:.0f} s instead of {advice.allowed_seconds:g}: compiling, and at least "
+            f"{LEAST_ROUNDS} rounds of every run, take that long here."
+        )
     if advice.rounds < advice.asked_rounds:
         lines.append(
             f"The pilot took {advice.rounds} of {advice.asked_rounds} rounds, for want of time; "

@@ -13,6 +13,7 @@ from safari.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
+    from safari.experiment import Spec
     from safari.experiment.sweep import SweepSpec
 
 
@@ -41,10 +42,10 @@ def advise_command(
 
         check_positive("--seconds", seconds)
         given = apply_overrides(read_toml(Path(spec[0])), spec[1:])
-        complete(given)
+        described = complete(given)
         path = out or free_folder(Path("runs"), f"advise-{Path(spec[0]).stem}")
         refuse_existing(path)
-        observed = _diagnostics(pilot) if pilot is not None else None
+        observed = _diagnostics(pilot, described) if pilot is not None else None
         runs = Pilot(given, path, lambda cells, folder: _sweep(folder, cells, given, quiet), seconds)
         found = advise(runs, observed)
         (path / "advice.json").write_text(json.dumps(found.to_json(), indent=2) + "\n", encoding="utf-8")
@@ -72,13 +73,19 @@ def _sweep(folder: Path, cells: "SweepSpec", given: dict[str, Any], quiet: bool)
         raise typer.Exit(STOPPED) from None
 
 
-def _diagnostics(run: Path) -> "pl.DataFrame":
+def _diagnostics(run: Path, described: "Spec") -> "pl.DataFrame":
+    """What an observer saw of a run of the same federation."""
     import polars as pl
 
-    from safari.experiment.directory import DIAGNOSTICS
+    from safari.experiment.directory import DIAGNOSTICS, SPEC
+    from safari.experiment.spec import complete, read_toml
 
     if not run.is_dir():
         raise InputError("--pilot", str(run), "no such directory")
     if not (run / DIAGNOSTICS).is_file():
         raise InputError("--pilot", str(run), "has no diagnostics; train it with train.diagnostics=true")
+    theirs = complete(read_toml(run / SPEC)).tables
+    for table in ("data", "participation", "model"):
+        if theirs[table] != described.tables[table]:
+            raise InputError("--pilot", str(run), f"is a run of another spec: its [{table}] differs")
     return pl.read_parquet(run / DIAGNOSTICS)

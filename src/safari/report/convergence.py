@@ -53,7 +53,11 @@ def certificate_table(found: Findings) -> Table:
     for key, name in names.items():
         table.add_row(name, f"{getattr(after, key):.4g}", f"{getattr(before, key) / before.scale:.4g}")
     table.add_section()
-    table.add_row("total", f"{after.total:.4g} +- {found.terms_error:.2g}", f"{before.total:.4g}")
+    table.add_row(
+        "total (error: of gradients, moves and biases alone)",
+        f"{after.total:.4g} +- {found.terms_error:.2g}",
+        f"{before.total:.4g}",
+    )
     table.add_row("measured", _plus_minus(found.gradient), _plus_minus(found.gradient))
     return table
 
