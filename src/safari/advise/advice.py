@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from safari.advise.pilot import LEAST_ROUNDS, WARM_ROUNDS, Arm, Ground, Pilot
+from safari.advise.pilot import LEAST_ROUNDS, Arm, Ground, Pilot
 from safari.errors import check
 from safari.report.statistics import Estimate
 
@@ -197,7 +197,7 @@ def _bias_words(ground: Ground) -> list[str]:
     if ground.bias.mean <= 0:
         return ["Their mean gradient shows no bias against the whole federation's."]
     return [
-        f"After {WARM_ROUNDS} rounds their mean gradient is off the whole federation's by "
+        f"{ground.place} their mean gradient is off the whole federation's by "
         f"b^2 = {ground.bias.mean:.3g} (|grad F|^2 = {ground.gradient.mean:.3g}); a fixed q may stop at "
         "|grad F|^2 of up to q b^2. Noise of a minibatch gradient: "
         f"{ground.client_noise.mean:.3g} at a client, {ground.server_noise.mean:.3g} at the server."

@@ -62,7 +62,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Ground:
-    """What was measured before any arm: who is covered, how biased and noisy gradients are."""
+    """What was measured before any arm: who is covered, how biased and noisy gradients are.
+
+    `place` says in words where along a run the gradients were looked at.
+    """
 
     coverage: Coverage
     excluded: int
@@ -74,6 +77,7 @@ class Ground:
     client_noise: Estimate
     server_noise: Estimate
     round_seconds: float
+    place: str = f"After {WARM_ROUNDS} rounds"
 
 
 @dataclass
@@ -122,6 +126,7 @@ class Pilot:
             client_noise=_of(seen, "client_noise_mean"),
             server_noise=_of(seen, "server_noise"),
             round_seconds=training.train_seconds / training.done,
+            place=Ground.place if observed is None else f"In the last {len(seen)} rounds of the given run",
         )
 
     def set_rounds(self, ground: Ground, runs: int) -> None:
