@@ -58,23 +58,21 @@ class Advice:
         return "Use SAFARI: server data and clients together do better than either alone."
 
     @property
+    def chosen(self) -> Arm:
+        """The arm that is recommended."""
+        if not self.need_server_data:
+            return self.fedavg
+        return self.best if self.clients_help else self.server_only
+
+    @property
     def overrides(self) -> list[str]:
         """The recommendation as key=value of `safari run`."""
-        if not self.need_server_data:
-            return ["algorithm.name=fedavg"]
-        steps = f"algorithm.server.steps={self.best.steps}"
-        if not self.clients_help:
-            return ["algorithm.name=server-only", f"algorithm.server.steps={self.server_only.steps}"]
-        return ["algorithm.name=safari", f"algorithm.q={self.best.q:g}", steps]
+        return [f"{key}={value}" for key, value in self.chosen.settings.items()]
 
     @property
     def setting(self) -> dict[str, Any]:
         """The recommendation by name: algorithm, q, server steps and server samples."""
-        chosen = self.best
-        if not self.need_server_data:
-            chosen = self.fedavg
-        elif not self.clients_help:
-            chosen = self.server_only
+        chosen = self.chosen
         samples = self.ground.server_samples if self.need_server_data else 0
         return {"algorithm": chosen.name, "q": chosen.q, "steps": chosen.steps, "server_samples": samples}
 
@@ -159,7 +157,7 @@ def _cheapest(pilot: Pilot, arms: list[Arm]) -> Arm:
 def reasons(advice: Advice) -> list[str]:
     """Sentences: what was measured, and what follows."""
     ground, best = advice.ground, advice.best
-    lines = [_coverage_words(ground), *_bias_words(ground)]
+    lines = [_coverage_words(ground), _bias_words(ground)]
     lines.append(f"SAFARI over FedAvg: {_points(advice.over_fedavg)}; over server-only training: "
                  f"{_points(advice.over_server)}.")  # fmt: skip
     if not (advice.need_server_data and advice.clients_help):
@@ -193,15 +191,15 @@ def _coverage_words(ground: Ground) -> str:
     )
 
 
-def _bias_words(ground: Ground) -> list[str]:
+def _bias_words(ground: Ground) -> str:
     if ground.bias.mean <= 0:
-        return ["Their mean gradient shows no bias against the whole federation's."]
-    return [
+        return "Their mean gradient shows no bias against the whole federation's."
+    return (
         f"{ground.place} their mean gradient is off the whole federation's by "
         f"b^2 = {ground.bias.mean:.3g} (|grad F|^2 = {ground.gradient.mean:.3g}); a fixed q may stop at "
         "|grad F|^2 of up to q b^2. Noise of a minibatch gradient: "
         f"{ground.client_noise.mean:.3g} at a client, {ground.server_noise.mean:.3g} at the server."
-    ]
+    )
 
 
 def _size_words(advice: Advice) -> str:

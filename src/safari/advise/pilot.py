@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from safari.errors import InputError
 from safari.experiment.spec import Spec, complete
 from safari.experiment.sweep import SweepSpec, make_cell
 from safari.experiment.sweep.cells import DATA_SEED, EXCLUSION_SEED, SEED
+from safari.experiment.sweep.planner import cores
 from safari.report.statistics import Estimate, estimate, paired
 from safari.training import Training
 
@@ -52,12 +54,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run of an arm: accuracy of what it delivers, after its last rounds, and who worked."""
+    """A run of an arm: accuracy of what it delivers, and after its last rounds."""
 
     accuracy: float
     last: float
-    client_rounds: int
-    megabytes: float
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Pilot:
     _began: float = field(default_factory=time.monotonic)
     _sweeps: int = 0
 
-    @property
+    @cached_property
     def spec(self) -> Spec:
         return complete(self.given)
 
@@ -114,13 +114,13 @@ class Pilot:
         params = training.carry.state.params
         seen = Observer(run, params).at(params, LOOKS) if observed is None else observed.tail(LOOKS)
         federation, excluded = run.task.federation, run.roster.excluded_clients
-        clients: Any = getattr(run.algorithm, "clients")  # noqa: B009
+        algorithm: Any = run.algorithm
         return Ground(
             coverage=federation.coverage(excluded),
             excluded=len(excluded),
             clients=federation.size,
             server_samples=federation.server_samples,
-            local_steps=int(clients.steps(federation.typical)),
+            local_steps=int(algorithm.clients.steps(federation.typical)),
             gradient=_of(seen, "gradient"),
             bias=_of(seen, "bias_available"),
             client_noise=_of(seen, "client_noise_mean"),
@@ -132,7 +132,7 @@ class Pilot:
     def set_rounds(self, ground: Ground, runs: int) -> None:
         """As many rounds as the spec says, or as many as `runs` runs have time for."""
         wanted = self.spec.tables["train"]["rounds"]
-        beside = 1 if jax.default_backend() != "cpu" else _cores()
+        beside = 1 if jax.default_backend() != "cpu" else cores()
         affordable = self.seconds_left * beside / (runs * ground.round_seconds * SPARE)
         self.rounds = max(min(wanted, int(affordable)), min(wanted, LEAST_ROUNDS))
 
@@ -195,17 +195,9 @@ def _outcome(row: dict[str, Any]) -> Outcome:
     return Outcome(
         0.0 if broken or delivered is None else delivered,
         0.0 if broken or last is None else last,
-        int(row["client_rounds"]),
-        (row["bytes_up"] + row["bytes_down"]) / 1e6,
     )
 
 
 def _of(seen: pl.DataFrame, column: str) -> Estimate:
     known = seen[column].drop_nulls().to_list()
     return estimate(known) if known else Estimate(0, math.nan, math.nan, math.nan, math.nan)
-
-
-def _cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

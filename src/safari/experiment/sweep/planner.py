@@ -116,8 +116,12 @@ def _lanes(units: Sequence[Unit]) -> int:
     On a CPU a unit keeps about one core busy. On a GPU units take turns, but one compiles
     while another runs.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, len(units), MOST_LANES))
+    return max(1, min(cores(), len(units), MOST_LANES))
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _loose_key(one: Prepared) -> Any:
