@@ -3,18 +3,17 @@
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from safari.cli.session import STOPPED, command, say, show
+from safari.cli.session import command, show
 from safari.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from safari.experiment import Spec
-    from safari.experiment.sweep import SweepSpec
 
 
 def advise_command(
@@ -35,6 +34,7 @@ def advise_command(
         from safari.advise import Pilot, advise
         from safari.advise.advice import reasons
         from safari.cli.run import free_folder
+        from safari.cli.sweep import carry_out
         from safari.errors import check_positive
         from safari.experiment.directory import refuse_existing
         from safari.experiment.spec import apply_overrides, complete, read_toml
@@ -46,7 +46,8 @@ def advise_command(
         path = out or free_folder(Path("runs"), f"advise-{Path(spec[0]).stem}")
         refuse_existing(path)
         observed = _diagnostics(pilot, described) if pilot is not None else None
-        runs = Pilot(given, path, lambda cells, folder: _sweep(folder, cells, given, quiet), seconds)
+        hint = f"there is no advice yet, and {path} may be deleted"
+        runs = Pilot(given, path, lambda cells, folder: carry_out(folder, cells, given, quiet, hint), seconds)
         found = advise(runs, observed)
         (path / "advice.json").write_text(json.dumps(found.to_json(), indent=2) + "\n", encoding="utf-8")
         show(advice_table(found.arms, found.last))
@@ -57,20 +58,6 @@ def advise_command(
         kept = [override for override in spec[1:] if override.partition("=")[0] not in named]
         print(shlex.join(["safari", "run", spec[0], *kept, *found.overrides]))
         print(path / "advice.json")
-
-
-def _sweep(folder: Path, cells: "SweepSpec", given: dict[str, Any], quiet: bool) -> "pl.DataFrame":
-    """A pilot's sweep; stopped, it is not gone on with: advice takes a minute."""
-    from safari.cli.progress import SweepWatch
-    from safari.experiment import Interrupted
-    from safari.experiment.sweep import new_sweep
-
-    try:
-        with SweepWatch(quiet) as watch:
-            return new_sweep(cells, folder, watch, given)
-    except Interrupted:
-        say(f"stopped before there was advice; {folder.parent} may be deleted")
-        raise typer.Exit(STOPPED) from None
 
 
 def _diagnostics(run: Path, described: "Spec") -> "pl.DataFrame":

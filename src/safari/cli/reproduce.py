@@ -72,7 +72,7 @@ def _reproduce(
     if dry_run and spec is not None:
         show(plan_table(plan_sweep(spec).table()))
         return
-    results = carry_out(path, spec, about, quiet, "reproduce")
+    results = carry_out(path, spec, about, quiet, f"go on with: safari reproduce --resume {path}")
     found = read_reproduction(path)
     flat_table(found).write_csv(path / "comparison.csv")
     show(*terminal_tables(found))

@@ -65,7 +65,7 @@ def _sweep(
     if resume is not None and is_reproduction(resume):
         raise InputError("--resume", str(resume), "is a reproduction; use `safari reproduce --resume`")
     about = apply_overrides(read_toml(Path(spec[0])), spec[1:]) if spec else {}
-    results = carry_out(path, chosen, about, quiet, "sweep")
+    results = carry_out(path, chosen, about, quiet, f"go on with: safari sweep --resume {path}")
     groups = grouped(results)
     groups.write_csv(path / "table.csv")
     apart = differences(results)
@@ -79,9 +79,12 @@ def _sweep(
 
 
 def carry_out(
-    path: Path, spec: "SweepSpec | None", about: dict[str, Any], quiet: bool, verb: str
+    path: Path, spec: "SweepSpec | None", about: dict[str, Any], quiet: bool, hint: str
 ) -> "pl.DataFrame":
-    """Start the sweep `spec` in `path`, or go on with the one that is there."""
+    """Start the sweep `spec` in `path`, or go on with the one that is there.
+
+    `hint` is what a user who stops it is told.
+    """
     from safari.cli.progress import SweepWatch
     from safari.experiment import Interrupted
     from safari.experiment.sweep import new_sweep, resume_sweep
@@ -90,7 +93,7 @@ def carry_out(
         with SweepWatch(quiet) as watch:
             return resume_sweep(path, watch) if spec is None else new_sweep(spec, path, watch, about)
     except Interrupted:
-        say(f"stopped; go on with: safari {verb} --resume {path}")
+        say(f"stopped; {hint}")
         raise typer.Exit(STOPPED) from None
 
 
