@@ -189,7 +189,7 @@ def _compiler_options(stacked: bool) -> dict[str, Any]:
 
 _PROGRAMS: dict[Any, Program] = {}
 _LOCKS: defaultdict[Any, Lock] = defaultdict(Lock)
-_COMPILING = Semaphore(2)
+_COMPILING = Semaphore(16)
 """Tracing holds the interpreter: of many at once, all would be late, and the device idle till then."""
 
 

@@ -68,7 +68,8 @@ def shuffled(
         swap = _hash_bit(jnp.maximum(position, partner).astype(jnp.uint32) ^ bits[1, number])
         return jnp.where(swap, partner, position)
 
-    return jax.lax.fori_loop(0, SHUFFLE_ROUNDS, swap_or_not, position)
+    one_kernel = jax.default_backend() == "gpu"
+    return jax.lax.fori_loop(0, SHUFFLE_ROUNDS, swap_or_not, position, unroll=one_kernel or None)
 
 
 def _hash_bit(word: UInt32[Array, "*shape"]) -> Bool[Array, "*shape"]:

@@ -113,11 +113,16 @@ class ClientAlgorithm(Algorithm):
         federation, cohort = task.federation, turn.cohort
         most = int(self.steps(federation.largest))
         size = min(self.batch_size, federation.largest)
+        follows_gradient = type(self).direction is ClientAlgorithm.direction
 
         def train(client: Int[Array, ""]) -> tuple[Params, Int[Array, ""]]:
             shard = federation.client(client)
             own = jax.tree.map(lambda memory: memory[client], state.client_memory)
             steps = jnp.asarray(self.steps(shard.count))
+
+            def direction(gradient: Params, params: Params) -> Params:
+                return self.direction(gradient, params, state.params, state.server_memory, own)
+
             end = task.descend(
                 state.params,
                 shard,
@@ -127,7 +132,7 @@ class ClientAlgorithm(Algorithm):
                 size=size,
                 used=steps if federation.ragged else None,
                 clip=self.clip,
-                direction=lambda g, p: self.direction(g, p, state.params, state.server_memory, own),
+                direction=None if follows_gradient else direction,
             )
             return jax.tree.map(jnp.subtract, end, state.params), steps
 

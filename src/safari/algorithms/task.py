@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
-from safari.data import Batch, Federation, Shard
+from safari.data import Batch, Federation, Schedule, Shard
 from safari.errors import check_choice
-from safari.models import Model, Params
+from safari.models import Logistic, Model, Params, softmax_kernel
 
 Direction = Callable[[Params, Params], Params]
 Precision = Literal["float32", "tf32", "bfloat16"]
@@ -69,6 +69,8 @@ class Task(eqx.Module):
         `used` count, where shards differ in size.
         """
         schedule = self.federation.schedule(shard, key, steps, size)
+        if clip is None and direction is None and self._fuses(size):
+            return self._descend_fused(params, schedule, rate, steps if used is None else used)
         ahead = self._gathers_ahead(steps * size)
         source = self.federation.gather(schedule.samples) if ahead else schedule.samples
 
@@ -87,6 +89,30 @@ class Task(eqx.Module):
             return jax.tree.map(lambda new, old: jnp.where(number < used, new, old), moved, params), None
 
         return jax.lax.scan(step, params, (jnp.arange(steps), source, schedule.weight))[0]
+
+    def _fuses(self, size: int) -> bool:
+        """Whether one GPU kernel can take all steps. Several GPUs share runs, which it cannot."""
+        dataset, one_gpu = self.federation.dataset, jax.default_backend() == "gpu" and jax.device_count() == 1
+        plain = dataset.scale.ndim == 0 and dataset.shift is None and not self.federation.augment
+        softmax = type(self.model) is Logistic and plain
+        return one_gpu and softmax and softmax_kernel.serves(dataset.x, dataset.classes, size)
+
+    def _descend_fused(
+        self, params: Params, schedule: Schedule, rate: Float[Array, ""] | float, used: Int[Array, ""] | int
+    ) -> Params:
+        dataset = self.federation.dataset
+        weight, bias = softmax_kernel.descend(
+            dataset.x,
+            dataset.y,
+            schedule.samples,
+            schedule.weight,
+            (params["weight"], params["bias"]),
+            scale=dataset.scale,
+            rate=jnp.float32(rate),
+            used=jnp.int32(used),
+            terms=1 if self.precision == "bfloat16" else 2,
+        )
+        return {"weight": weight, "bias": bias}
 
     def halves(self, params: Params, shard: Shard, key: Key[Array, ""], size: int) -> "Halves":
         """Loss and mean gradients over two disjoint halves of one minibatch of a shard.

@@ -8,8 +8,9 @@ the server's samples are drawn from the training set and left with the clients, 
 clients are the same whatever the server holds; FedAvg is scored by the mean of the last ten
 evaluated rounds, SAFARI by the model that the last server round left. On CIFAR-10 gradients
 are clipped at 10: without it runs at p = 10 blow up between rounds 800 and 1400.
-Of Fashion-MNIST the paper says M = 150 and nothing more; what stands here for it is a first
-choice that has not been found to fit.
+Of Fashion-MNIST the paper says M = 150 and nothing more. Of some forty settings tried (p = 1, 2,
+5, 10 and Dirichlet, m = 5 to all, 1 to 20 local epochs, 40 to 400 samples a client, 150 to 1000
+rounds) this one comes closest. None falls by as much as the paper's 9 points from s = 0 to 120.
 """
 
 from dataclasses import dataclass, replace
@@ -50,8 +51,11 @@ _CIFAR10: dict[str, Any] = {
 _FASHION: dict[str, Any] = {
     "data": {"source": "fashion-mnist", "clients": 150, "samples_per_client": 400, "server_disjoint": False},
     "model": {"name": "mlp"},
-    "algorithm": _rates(64),
-    "train": {"rounds": 150},
+    "algorithm": {
+        "clients": {"local_rate": 0.1, "batch_size": 64, "local_epochs": 10},
+        "server": {"rate": 0.1, "batch_size": 64},
+    },
+    "train": {"rounds": 300, "evaluate_every": 10},
 }
 
 
@@ -72,7 +76,7 @@ class Dataset:
 DATASETS = {
     "mnist": Dataset(_MNIST, seeds=5, p=1, m=5, server_samples=1000),
     "cifar10": Dataset(_CIFAR10, seeds=3, p=1, m=5, server_samples=10_000),
-    "fashion-mnist": Dataset(_FASHION, seeds=3, p=2, m=15, server_samples=6000),
+    "fashion-mnist": Dataset(_FASHION, seeds=3, p=2, m=20, server_samples=6000),
 }
 
 
