@@ -9,7 +9,7 @@ together.
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from threading import Lock, Semaphore
+from threading import Lock
 from typing import Any
 
 import equinox as eqx
@@ -189,8 +189,6 @@ def _compiler_options(stacked: bool) -> dict[str, Any]:
 
 _PROGRAMS: dict[Any, Program] = {}
 _LOCKS: defaultdict[Any, Lock] = defaultdict(Lock)
-_COMPILING = Semaphore(16)
-"""Tracing holds the interpreter: of many at once, all would be late, and the device idle till then."""
 
 
 def program_for(run: Run, carry: Carry, stacked: bool = False) -> tuple[Program, float]:
@@ -202,8 +200,7 @@ def program_for(run: Run, carry: Carry, stacked: bool = False) -> tuple[Program,
     with _LOCKS[key]:
         if key in _PROGRAMS:
             return _PROGRAMS[key], 0.0
-        with _COMPILING:
-            _PROGRAMS[key] = Program(run, carry, stacked)
+        _PROGRAMS[key] = Program(run, carry, stacked)
         return _PROGRAMS[key], _PROGRAMS[key].compile_seconds
 
 

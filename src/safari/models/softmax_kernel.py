@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt8
 
 MOST_FEATURES, MOST_BATCH, MOST_CLASSES = 1024, 128, 64
-LEAST_TILE, MOST_TILE = 16, 512
+LEAST_TILE, MOST_TILE = 16, 128
 WEIGHTS_UP, ERRORS_UP = 2.0**6, 2.0**10
 """Powers of two that keep both terms of a float16 pair in range: weights up to 1000 in size."""
 
