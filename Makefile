@@ -25,8 +25,8 @@ format: .venv/ready-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv-bench/ready ## safari against a plain PyTorch loop, the same job, interleaved
-	.venv-bench/bin/python benchmarks/bench.py
+bench: .venv/ready-dev ## safari against a plain PyTorch loop, the same job, interleaved
+	$(BIN)/python benchmarks/bench.py
 
 bench-advise: .venv/ready ## safari advise within a full grid over q and server steps (needs the data)
 	$(BIN)/python benchmarks/advise.py
@@ -43,12 +43,7 @@ clean:
 	touch $@
 
 .venv/ready-dev: .venv/ready
-	$(BIN)/python $(PIP) --editable '.[dev]'
-	touch $@
-
-.venv-bench/ready: pyproject.toml
-	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python $(PIP) --editable . torch==2.13.0
+	$(BIN)/python $(PIP) --editable '.[dev,flower]' torch==2.13.0
 	touch $@
 
 $(OLDEST)/ready: pyproject.toml tests/oldest.txt

@@ -17,7 +17,7 @@ FLOORS = (
     {"theory"},
     {"report"},
     {"experiment"},
-    {"paper", "advise"},
+    {"paper", "advise", "flower"},
     {"cli"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -104,7 +104,7 @@ class Log:
     """
 
     history: pl.DataFrame
-    coverage: Coverage
+    coverage: Coverage | None
     excluded: tuple[int, ...]
     compile_seconds: float
     train_seconds: float
@@ -147,13 +147,21 @@ class Log:
             "bytes_up": int(self.history["bytes_up"].sum()),
             "bytes_down": int(self.history["bytes_down"].sum()),
             "excluded": list(self.excluded),
-            "covered_classes": list(self.coverage.covered_classes),
-            "covered_mass": self.coverage.covered_mass,
-            "accuracy_ceiling": self.coverage.accuracy_ceiling,
+            **self._covered(),
             "diverged_at": self.diverged_at,
             "compile_seconds": self.compile_seconds,
             "train_seconds": self.train_seconds,
             **self._observed(),
+        }
+
+    def _covered(self) -> dict[str, Any]:
+        """What those that take part can teach, where it is known: no server sees the data of real clients."""
+        if self.coverage is None:
+            return {"covered_classes": None, "covered_mass": None, "accuracy_ceiling": None}
+        return {
+            "covered_classes": list(self.coverage.covered_classes),
+            "covered_mass": self.coverage.covered_mass,
+            "accuracy_ceiling": self.coverage.accuracy_ceiling,
         }
 
     def _observed(self) -> dict[str, float]:
@@ -184,9 +192,10 @@ class Result(Log):
         kinds = ", ".join(
             f"{count} {kind}" for kind, count in sorted(self.history["kind"].value_counts().iter_rows())
         )
+        ceiling = "" if self.coverage is None else f", accuracy_ceiling={self.coverage.accuracy_ceiling:.4f}"
         return (
             f"Result(accuracy={self.accuracy:.4f}, accuracy_last={self.accuracy_last:.4f}, "
-            f"rounds={len(self.history)} ({kinds}), accuracy_ceiling={self.coverage.accuracy_ceiling:.4f})"
+            f"rounds={len(self.history)} ({kinds}){ceiling})"
         )
 
 

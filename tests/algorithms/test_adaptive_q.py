@@ -61,7 +61,7 @@ def test_q_follows_the_bias_and_is_in_the_history(digits):
 class Contradicting(safari.AdaptiveQ):
     """Its halves disagree: the estimate of the squared gradient is below 0."""
 
-    def _halves(self, task, params, key):
+    def halves(self, task, params, key):
         ones = jax.tree.map(jnp.ones_like, params)
         return ones, jax.tree.map(jnp.negative, ones)
 
@@ -109,7 +109,7 @@ def test_the_estimate_of_the_squared_gradient_is_unbiased(digits):
     keys = jax.random.split(jax.random.key(1), 4000)
 
     def product(key):
-        a, b = chooser._halves(task, carry.state.params, key)
+        a, b = chooser.halves(task, carry.state.params, key)
         return sum(jnp.sum(x * y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
 
     found = np.asarray(jax.lax.map(jax.jit(product), keys))

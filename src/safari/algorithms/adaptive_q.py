@@ -115,17 +115,26 @@ class AdaptiveQ(eqx.Module):
         `client_gradient` is the clients' mean gradient where the round just past began, if it
         was a client round.
         """
+        return self.learn(known, self.halves(task, params, key), server_rate, client_gradient)
+
+    def learn(
+        self,
+        known: Knowledge,
+        halves: tuple[Params, Params],
+        server_rate: Float[Array, ""] | float,
+        client_gradient: Params | None,
+    ) -> Knowledge:
+        """What is known once `halves` of a batch have shown the gradient at the parameters of now."""
         bias, client_rounds = known.bias * self.forget, known.client_rounds
         if client_gradient is not None:
             off = [jax.tree.map(jnp.subtract, half, client_gradient) for half in (known.half_a, known.half_b)]
             bias = jnp.maximum(bias, inner(*off))
             client_rounds = client_rounds + 1
-        half_a, half_b = self._halves(task, params, jax.random.fold_in(key, ESTIMATION))
-        gradient = jnp.maximum(inner(half_a, half_b), 0.0)
+        gradient = jnp.maximum(inner(*halves), 0.0)
         chosen = jnp.where(gradient > 0, self._q(gradient, bias, server_rate), 0.0)
         q = jnp.where(client_rounds == 0, 1.0, chosen)
         q = jnp.clip(q, self.least, self.most).astype(jnp.float32)
-        return Knowledge(q, half_a, half_b, gradient, bias, client_rounds)
+        return Knowledge(q, *halves, gradient, bias, client_rounds)
 
     def _q(self, gradient: Array, bias: Array, rate: Array | float) -> Array:
         if self.rule == "A":
@@ -135,8 +144,11 @@ class AdaptiveQ(eqx.Module):
         chosen = rule_b if self.rule == "B" else rule_c_from_bias
         return chosen(gradient, bias, self.smoothness, rate)
 
-    def _halves(self, task: Task, params: Params, key: Key[Array, ""]) -> tuple[Params, Params]:
-        """Mean gradients of two disjoint halves of a batch of the server's samples."""
-        size = min(self.batch_size, task.federation.server_most)
+    def halves(self, task: Task, params: Params, key: Key[Array, ""]) -> tuple[Params, Params]:
+        """Mean gradients of two disjoint halves of a batch of the server's samples.
+
+        `key` is that of the round's server batches.
+        """
+        size, key = min(self.batch_size, task.federation.server_most), jax.random.fold_in(key, ESTIMATION)
         halves = task.halves(params, self.shards(task.federation.server)[1], key, size)
         return halves.a, halves.b

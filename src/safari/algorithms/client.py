@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, Key, PyTree
 
 from safari.algorithms.base import Algorithm, Kind, Turn
 from safari.algorithms.task import Task
@@ -109,32 +109,37 @@ class ClientAlgorithm(Algorithm):
     def kind(self, state: ClientState, turn: Turn) -> Int[Array, ""]:
         return jnp.where(turn.cohort.reported.any(), Kind.CLIENT, Kind.IDLE)
 
+    def local_change(
+        self, state: ClientState, task: Task, client: Int[Array, ""], batches: Key[Array, ""]
+    ) -> tuple[Params, Int[Array, ""]]:
+        """How one client changes the parameters in a round with these batches, and in how many steps."""
+        federation = task.federation
+        shard = federation.client(client)
+        own = jax.tree.map(lambda memory: memory[client], state.client_memory)
+        steps = jnp.asarray(self.steps(shard.count))
+
+        def direction(gradient: Params, params: Params) -> Params:
+            return self.direction(gradient, params, state.params, state.server_memory, own)
+
+        follows_gradient = type(self).direction is ClientAlgorithm.direction
+        end = task.descend(
+            state.params,
+            shard,
+            jax.random.fold_in(batches, client),
+            rate=self.local_rate,
+            steps=int(self.steps(federation.largest)),
+            size=min(self.batch_size, federation.largest),
+            used=steps if federation.ragged else None,
+            clip=self.clip,
+            direction=None if follows_gradient else direction,
+        )
+        return jax.tree.map(jnp.subtract, end, state.params), steps
+
     def round(self, state: ClientState, task: Task, turn: Turn) -> ClientState:
         federation, cohort = task.federation, turn.cohort
-        most = int(self.steps(federation.largest))
-        size = min(self.batch_size, federation.largest)
-        follows_gradient = type(self).direction is ClientAlgorithm.direction
 
         def train(client: Int[Array, ""]) -> tuple[Params, Int[Array, ""]]:
-            shard = federation.client(client)
-            own = jax.tree.map(lambda memory: memory[client], state.client_memory)
-            steps = jnp.asarray(self.steps(shard.count))
-
-            def direction(gradient: Params, params: Params) -> Params:
-                return self.direction(gradient, params, state.params, state.server_memory, own)
-
-            end = task.descend(
-                state.params,
-                shard,
-                jax.random.fold_in(turn.client_batches, client),
-                rate=self.local_rate,
-                steps=most,
-                size=size,
-                used=steps if federation.ragged else None,
-                clip=self.clip,
-                direction=None if follows_gradient else direction,
-            )
-            return jax.tree.map(jnp.subtract, end, state.params), steps
+            return self.local_change(state, task, client, turn.client_batches)
 
         change, steps = task.over_clients(train, state.params, cohort.clients)
         weight = federation.clients.count[cohort.clients] if self.weights == "size" else 1.0

@@ -84,14 +84,14 @@ class Safari(Algorithm):
             return SafariState(clients, state.left_by_server, state.server_acted, known)
 
         def server_round() -> SafariState:
-            params = self.server.round(ServerState(state.params), self._own(task), turn).params
+            params = self.server.round(ServerState(state.params), self.own(task), turn).params
             clients = eqx.tree_at(lambda state: state.params, state.clients, params)
             known = self._observed(state, task, turn, params, None)
             return SafariState(clients, params, jnp.array(True), known)
 
         return jax.lax.cond(self.kind(state, turn) == Kind.SERVER, server_round, client_round)
 
-    def _own(self, task: Task) -> Task:
+    def own(self, task: Task) -> Task:
         """The task with the server's samples less those that an adaptive q holds out."""
         if not isinstance(self.q, AdaptiveQ):
             return task

@@ -11,7 +11,10 @@ from safari.cli.session import FAILED, STOPPED, check_either, command, say, show
 def compare_command(
     spec: Annotated[
         list[str] | None,
-        typer.Argument(help="A TOML file, then key=value overrides.", metavar="SPEC [KEY=VALUE]..."),
+        typer.Argument(
+            help="A TOML file, then key=value overrides; or run directories that are finished.",
+            metavar="SPEC [KEY=VALUE]... | DIRECTORY...",
+        ),
     ] = None,
     algorithms: Annotated[
         str, typer.Option("--algorithms", help="Names, separated by commas.")
@@ -21,7 +24,7 @@ def compare_command(
     resume: Annotated[Path | None, typer.Option("--resume", help="A directory to go on with.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
-    """Train several algorithms under the same seeds and compare what they deliver."""
+    """Train several algorithms under the same seeds, or take finished runs; compare what they deliver."""
     with command():
         check_either("compare", spec, resume)
         names = [name.strip() for name in algorithms.split(",") if name.strip()]
@@ -34,10 +37,15 @@ def _compare(
     from safari.cli.progress import Watch
     from safari.cli.run import free_folder
     from safari.experiment import Interrupted, compare, resume_comparison
+    from safari.experiment.compare import compare_finished
     from safari.experiment.spec import apply_overrides, read_toml
     from safari.report.tables import comparison_table
 
     path = resume or out or free_folder(Path("runs"), f"compare-{Path(spec[0]).stem}")
+    if spec and Path(spec[0]).is_dir():
+        show(comparison_table(compare_finished([Path(one) for one in spec], path).table))
+        print(path / "curves.png")
+        return
     with Watch(quiet) as watch:
         try:
             if resume is not None:

@@ -10,7 +10,7 @@ import polars as pl
 import tomli_w
 
 from safari.errors import InputError, check, check_count
-from safari.experiment.directory import CURVES, METRICS, SPEC, Directory, refuse_existing
+from safari.experiment.directory import CURVES, METRICS, SPEC, SUMMARY, Directory, refuse_existing
 from safari.experiment.run import Watcher, new_run, read_summary, resume_run
 from safari.experiment.spec import complete, with_algorithm
 from safari.report.curves import draw_comparison
@@ -98,14 +98,35 @@ def _compare(
             diverged.append(cell.folder)
     summaries = {cell: read_summary(directory.path / cell.folder) for cell in cells}
     histories = {cell: pl.read_parquet(directory.path / cell.folder / METRICS) for cell in cells}
+    table = _write(directory, summaries, histories)
+    return Comparison(directory.path, table, tuple(diverged))
+
+
+def compare_finished(paths: list[Path], out: Path) -> Comparison:
+    """Put finished runs side by side, simulated or deployed; each is a row of its own."""
+    cells = {Cell(str(path), 0): path for path in paths}
+    for path in paths:
+        if not (path / SUMMARY).is_file():
+            raise InputError("compare", str(path), "is no finished run (no summary.json in it)")
+    summaries = {cell: read_summary(path) for cell, path in cells.items()}
+    histories = {cell: pl.read_parquet(path / METRICS) for cell, path in cells.items()}
+    with Directory.create(out, tomli_w.dumps({"finished": [str(path) for path in paths]})) as directory:
+        table = _write(directory, summaries, histories)
+    return Comparison(out, table, ())
+
+
+def _write(
+    directory: Directory, summaries: dict[Cell, dict[str, Any]], histories: dict[Cell, pl.DataFrame]
+) -> pl.DataFrame:
+    """The table of a comparison, and its picture."""
     table = tabulate(summaries)
     directory.write(TABLE, table.write_csv().encode())
     curves: dict[str, list[pl.DataFrame]] = {}
     for cell, history in histories.items():
         curves.setdefault(cell.algorithm, []).append(history)
-    ceiling = [summary["accuracy_ceiling"] for summary in summaries.values()]
-    directory.write(CURVES, draw_comparison(curves, sum(ceiling) / len(ceiling)))
-    return Comparison(directory.path, table, tuple(diverged))
+    ceiling = [one["accuracy_ceiling"] for one in summaries.values() if one["accuracy_ceiling"] is not None]
+    directory.write(CURVES, draw_comparison(curves, sum(ceiling) / len(ceiling) if ceiling else None))
+    return table
 
 
 def tabulate(summaries: dict[Cell, dict[str, Any]]) -> pl.DataFrame:
@@ -114,7 +135,8 @@ def tabulate(summaries: dict[Cell, dict[str, Any]]) -> pl.DataFrame:
         [
             {"algorithm": cell.algorithm, **{name: summary[name] for name in COLUMNS}}
             for cell, summary in summaries.items()
-        ]
+        ],
+        schema={"algorithm": pl.String, **dict.fromkeys(COLUMNS, pl.Float64)},
     )
     means = [pl.col(name).mean().alias(f"{name}_mean") for name in COLUMNS]
     deviations = [pl.col(name).std().alias(f"{name}_std") for name in COLUMNS]

@@ -93,7 +93,11 @@ class Spec:
 
     def to_toml(self) -> str:
         """The spec as a file, with the versions that it was written by."""
-        return tomli_w.dumps({**_plain(self.tables), "versions": versions()})
+        return tomli_w.dumps({**self.plain(), "versions": versions()})
+
+    def plain(self) -> dict[str, Any]:
+        """The tables without what is not set, as TOML can hold them."""
+        return _plain(self.tables)
 
 
 def load_spec(path: Path, overrides: Iterable[str] = ()) -> Spec:

@@ -36,13 +36,13 @@ def draw_run(result: Result) -> bytes:
             linewidth=2.2,
             label="delivered: after the last server round",
         )
-    _ceiling(axes, result.coverage.accuracy_ceiling)
+    _ceiling(axes, None if result.coverage is None else result.coverage.accuracy_ceiling)
     good = f"Delivered model: {result.accuracy:.1%} of the test set right"
     _finish(axes, good if result.diverged_at is None else f"Diverged in round {result.diverged_at}")
     return _png(figure)
 
 
-def draw_comparison(curves: dict[str, list[pl.DataFrame]], ceiling: float) -> bytes:
+def draw_comparison(curves: dict[str, list[pl.DataFrame]], ceiling: float | None) -> bytes:
     """The delivered model of each algorithm: mean over the seeds, band of one deviation."""
     figure, axes = _canvas()
     for place, (name, histories) in enumerate(curves.items()):
@@ -84,8 +84,8 @@ def _canvas() -> tuple[Any, Any]:
     return figure, axes
 
 
-def _ceiling(axes: Any, ceiling: float) -> None:
-    if ceiling < 1:
+def _ceiling(axes: Any, ceiling: float | None) -> None:
+    if ceiling is not None and ceiling < 1:
         axes.axhline(
             100 * ceiling,
             color=INK,

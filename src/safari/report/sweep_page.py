@@ -72,7 +72,7 @@ def _statistics(results: pl.DataFrame) -> Table:
             Entry(mean_deviation(row["mean"], row["deviation"]), row["mean"]),
             Entry("" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}", row["low"]),
             Entry(mean_deviation(row["last"], row["last_deviation"]), row["last"]),
-            Entry(f"{row['ceiling']:.1f}", row["ceiling"]),
+            Entry("unknown" if row["ceiling"] is None else f"{row['ceiling']:.1f}", row["ceiling"]),
             Entry(str(row["diverged"]), row["diverged"]),
         )
         for row in groups.iter_rows(named=True)

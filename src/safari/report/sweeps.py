@@ -59,11 +59,17 @@ def grouped(results: pl.DataFrame) -> pl.DataFrame:
                 **_columns(estimate_of(runs, "accuracy")),
                 "last": last and last.mean,
                 "last_deviation": last and _or_none(last.deviation),
-                "ceiling": 100 * sum(run["accuracy_ceiling"] for run in runs) / len(runs),
+                "ceiling": _mean_ceiling(runs),
                 "diverged": sum(run["diverged_at"] is not None for run in runs),
             }
         )
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _mean_ceiling(runs: list[dict[str, Any]]) -> float | None:
+    """In percent; None where no run knows it: real clients do not show their data."""
+    known = [run["accuracy_ceiling"] for run in runs if run["accuracy_ceiling"] is not None]
+    return 100 * sum(known) / len(known) if known else None
 
 
 def differences(results: pl.DataFrame) -> pl.DataFrame | None:

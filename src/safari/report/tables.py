@@ -37,7 +37,8 @@ def summary_table(summary: dict[str, Any]) -> Table:
 def comparison_table(comparison: pl.DataFrame) -> Table:
     """Mean and deviation over the seeds, a row an algorithm."""
     seeds = int(comparison["runs"].to_numpy().max())
-    table = Table(title=f"Test accuracy in %, mean ± deviation over {seeds} seeds", title_justify="left")
+    over = f", mean ± deviation over {seeds} seeds" if seeds > 1 else ""
+    table = Table(title=f"Test accuracy in %{over}", title_justify="left")
     table.add_column("algorithm")
     for name in ("delivered", "last round", "mean last 10", "ceiling", "up, MB"):
         table.add_column(name, justify="right")
@@ -47,7 +48,7 @@ def comparison_table(comparison: pl.DataFrame) -> Table:
             _mean(row, "accuracy"),
             _mean(row, "accuracy_last"),
             _mean(row, "accuracy_mean_last10"),
-            f"{100 * row['accuracy_ceiling_mean']:.1f}",
+            _mean({**row, "accuracy_ceiling_std": None}, "accuracy_ceiling"),
             f"{row['bytes_up_mean'] / 1e6:.1f}",
         )
     return table
@@ -55,10 +56,14 @@ def comparison_table(comparison: pl.DataFrame) -> Table:
 
 def _mean(row: dict[str, Any], name: str) -> str:
     deviation = row[f"{name}_std"]
+    if row[f"{name}_mean"] is None:
+        return "unknown"
     return f"{100 * row[f'{name}_mean']:.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
 
 
 def _covered(summary: dict[str, Any]) -> str:
+    if summary["covered_classes"] is None:
+        return "unknown"
     classes = " ".join(map(str, summary["covered_classes"]))
     return f"{classes} ({100 * summary['covered_mass']:.1f} % of the samples)"
 

@@ -1,0 +1,72 @@
+"""Chance on the server: the coin, the cohort. The same draws as the simulator's under one seed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from safari.algorithms import AdaptiveQ
+from safari.algorithms.adaptive_q import Knowledge
+from safari.flower.arrays import Arrays
+from safari.participation.sampling import pick
+from safari.randomness import streams_of
+
+EVALUATION = 1
+"""Folded into a round's sampling: who evaluates, which is no business of who trains."""
+
+
+@dataclass
+class Chance:
+    """The draws of a seed; rounds are counted from 1."""
+
+    seed: int
+
+    def coin(self, round: int) -> float:
+        """Between 0 and 1: a client round, if below q."""
+        return float(jax.random.uniform(jax.random.fold_in(streams_of(self.seed).coin, round - 1)))
+
+    def cohort(
+        self, round: int, available: Iterable[int], fleet: int, wanted: int | None, evaluation: bool = False
+    ) -> list[int]:
+        """Up to `wanted` of the available clients, out of a fleet of so many."""
+        there = np.zeros(fleet, bool)
+        there[list(available)] = True
+        key = jax.random.fold_in(streams_of(self.seed).sampling, round - 1)
+        key = jax.random.fold_in(key, EVALUATION) if evaluation else key
+        slots = fleet if wanted is None else min(wanted, fleet)
+        drawn = pick(key, jnp.asarray(there), slots, slots)
+        return np.asarray(drawn.clients)[np.asarray(drawn.picked)].tolist()
+
+
+@dataclass
+class Coin:
+    """How likely the next round is the clients': a number, or what an `AdaptiveQ` has learnt."""
+
+    q: float | AdaptiveQ
+    rate: float = 0.0
+    path: float | None = None
+    known: Knowledge | None = None
+
+    @property
+    def adaptive(self) -> bool:
+        return isinstance(self.q, AdaptiveQ)
+
+    def probability(self) -> float:
+        if self.known is not None:
+            return float(self.known.q)
+        return 0.0 if isinstance(self.q, AdaptiveQ) else float(self.q)
+
+    def start(self, arrays: Arrays) -> None:
+        if isinstance(self.q, AdaptiveQ):
+            self.known = self.q.start({name: jnp.asarray(array) for name, array in arrays.items()})
+
+    def learn(self, halves: tuple[Arrays, Arrays], before: Arrays, after: Arrays, of_clients: bool) -> None:
+        """What a round has shown: `halves` are gradients where it ended."""
+        assert isinstance(self.q, AdaptiveQ)
+        assert self.known is not None
+        assert self.path is not None
+        gradient = {name: jnp.asarray((before[name] - after[name]) / self.path) for name in before}
+        a, b = ({name: jnp.asarray(half[name]) for name in before} for half in halves)
+        self.known = self.q.learn(self.known, (a, b), self.rate, gradient if of_clients else None)

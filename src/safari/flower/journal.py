@@ -1,0 +1,92 @@
+"""The journal of a federation: a row a round, and a row for everything that befell a client.
+
+The rounds are those of a simulated run, in the same file; reports and comparisons read both.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from logging import INFO
+from typing import Any
+
+import polars as pl
+from flwr.common import log
+
+from safari.flower.fleet import Fleet
+from safari.result import HISTORY_SCHEMA, Log
+
+EVENTS_SCHEMA: dict[str, Any] = {
+    "round": pl.Int64,
+    "client": pl.Int64,
+    "name": pl.String,
+    "node": pl.UInt64,
+    "event": pl.String,
+    "detail": pl.String,
+}
+"""`event` is asked, answered, rejected, failed, late or left; or replaced: the server took a client round."""
+
+
+@dataclass
+class Journal:
+    """What happened so far."""
+
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def note(self, round: int, event: str, fleet: Fleet, node: int | None = None, detail: str = "") -> None:
+        client = None if node is None else fleet.nodes.get(node)
+        name = None if client is None else fleet.name(client)
+        row = {"round": round, "client": client, "name": name, "node": node, "event": event, "detail": detail}
+        self.events.append(row)
+        if event not in ("asked", "answered"):
+            who = "" if client is None else f"client {name} "
+            log(INFO, "safari: round %d: %s%s%s", round, who, event, f": {detail}" if detail else "")
+
+    def clients(self, round: int, event: str) -> list[int]:
+        """The clients that `event` befell in a round, in ascending order."""
+        return sorted(row["client"] for row in self.events if row["round"] == round and row["event"] == event)
+
+    def score(self, accuracy: float | None, loss: float | None) -> None:
+        """How good the model is after the round just noted."""
+        row = self.rounds[-1]
+        row["accuracy"], row["loss"] = accuracy, loss
+        before = self.rounds[-2]["accuracy_synced"] if len(self.rounds) > 1 else None
+        row["accuracy_synced"] = accuracy if row["kind"] == "server" else before
+
+    def history(self) -> pl.DataFrame:
+        return pl.DataFrame(self.rounds, schema=HISTORY_SCHEMA)
+
+    def happenings(self) -> pl.DataFrame:
+        return pl.DataFrame(self.events, schema=EVENTS_SCHEMA)
+
+    def log(self, never: Iterable[int]) -> Log:
+        """What a simulated run would leave; no server sees what its clients' data cover."""
+        return Log(
+            history=self.history(),
+            coverage=None,
+            excluded=tuple(never),
+            compile_seconds=0.0,
+            train_seconds=self.seconds,
+        )
+
+    def participation(self, fleet: Fleet) -> list[dict[str, Any]]:
+        """A row for every client of the fleet: how often it was asked, answered, and so on."""
+        counts: dict[tuple[int, str], int] = {}
+        for row in self.events:
+            if row["client"] is not None:
+                key = row["client"], row["event"]
+                counts[key] = counts.get(key, 0) + 1
+        names = ("asked", "answered", "rejected", "failed", "late", "left")
+        return [
+            {
+                "client": client,
+                "name": fleet.name(client),
+                "seen": client in fleet.seen,
+                **{name: counts.get((client, name), 0) for name in names},
+            }
+            for client in range(fleet.known)
+        ]
+
+    def never_took_part(self, fleet: Fleet) -> list[int]:
+        """The clients of whose data the model has seen nothing."""
+        return [row["client"] for row in self.participation(fleet) if not row["answered"]]

@@ -1,0 +1,280 @@
+"""`SafariStrategy` over clients in this process: coins, cohorts, deadlines, bad replies, restarts."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from flwr.serverapp.strategy import (
+    DifferentialPrivacyServerSideFixedClipping,
+    FedAdam,
+    FedAvg,
+    FedProx,
+    FedTrimmedAvg,
+)
+from local_grid import LocalGrid
+from numpy_app import GOAL, make_app, nodes, server_step, start
+
+from safari.errors import InputError
+from safari.flower import SafariStrategy
+from safari.flower.arrays import numpy_arrays
+
+ROUNDS = 12
+
+
+def strategy(**keys):
+    keys = {"q": 0.7, "server_step": server_step, "fleet": 6, "per_round": 3, "round_deadline": 0.5, **keys}
+    return SafariStrategy(**{"start_deadline": 0.0, **keys})
+
+
+def carry_out(made, grid=None, rounds=ROUNDS, **keys):
+    grid = grid or LocalGrid(make_app(), nodes(6))
+    return made.start(grid, start(), num_rounds=rounds, **keys), grid
+
+
+def test_rounds_are_the_clients_or_the_servers():
+    made = strategy()
+    result, grid = carry_out(made)
+    history = made.journal.history()
+    kinds = history["kind"].to_list()
+    assert set(kinds) == {"client", "server"}
+    assert len(grid.trained()) == 3 * kinds.count("client")
+    server_rounds = history.filter(pl.col("kind") == "server")
+    assert server_rounds["bytes_down"].sum() == server_rounds["bytes_up"].sum() == 0
+    assert history.filter(pl.col("kind") == "client")["bytes_down"].min() > 0
+    assert made.left is not None
+    np.testing.assert_array_equal(numpy_arrays(result.arrays)["w"], made.left["w"])
+
+
+def test_q_says_how_often():
+    for q, kind in ((1.0, "client"), (0.0, "server")):
+        made = strategy(q=q)
+        carry_out(made)
+        assert set(made.journal.history()["kind"]) == {kind}
+    made = strategy(q=0.0)
+    result, grid = carry_out(made)
+    assert not grid.trained()
+    np.testing.assert_allclose(numpy_arrays(result.arrays)["w"], GOAL - (GOAL + 1) * 0.5**ROUNDS, rtol=1e-6)
+
+
+def test_the_same_clients_are_drawn_whatever_their_nodes_are_called():
+    cohorts = []
+    for shift in (0, 4000):
+        made = strategy()
+        carry_out(made, LocalGrid(make_app(), nodes(6, shift)))
+        cohorts.append(made.journal.history()["cohort"].to_list())
+    assert cohorts[0] == cohorts[1]
+    made = strategy(seed=1)
+    carry_out(made)
+    assert made.journal.history()["cohort"].to_list() != cohorts[0]
+
+
+def test_clients_by_name():
+    app = make_app()
+    there = {
+        node: {**config, "client-name": f"ward-{config['partition-id']}"} for node, config in nodes(3).items()
+    }
+    made = strategy(fleet=["ward-2", "ward-0", "ward-9"], per_round=None, q=1.0)
+    carry_out(made, LocalGrid(app, there), rounds=1)
+    assert made.journal.history()["cohort"].to_list() == [[0, 1]]
+    assert made.fleet.never_seen() == [2]
+    names = {row["name"]: row["answered"] for row in made.journal.participation(made.fleet)}
+    assert names == {"ward-2": 1, "ward-0": 1, "ward-9": 0}
+
+
+def test_clients_that_say_nothing_are_numbered():
+    made = strategy(fleet=None, per_round=None, q=1.0)
+    carry_out(made, LocalGrid(make_app(told=False), nodes(4)), rounds=1)
+    assert made.journal.history()["cohort"].to_list() == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    "clients",
+    [
+        FedAvg(fraction_evaluate=0.5),
+        FedProx(proximal_mu=0.1, fraction_evaluate=0.0),
+        FedAdam(eta=0.1, fraction_evaluate=0.0),
+        FedTrimmedAvg(beta=0.34, fraction_evaluate=0.0),
+        DifferentialPrivacyServerSideFixedClipping(
+            FedAvg(fraction_evaluate=0.0), noise_multiplier=0.1, clipping_norm=1.0, num_sampled_clients=3
+        ),
+    ],
+    ids=lambda clients: type(clients).__name__,
+)
+def test_any_flower_strategy_serves_as_the_clients(clients):
+    made = strategy(clients=clients)
+    result, _ = carry_out(made)
+    history = made.journal.history()
+    assert {"client", "server"} == set(history["kind"])
+    assert all(len(row["reported"]) == 3 for row in history.to_dicts() if row["kind"] == "client")
+    arrays = numpy_arrays(result.arrays)
+    assert arrays["w"].dtype == np.float32
+    assert np.isfinite(arrays["w"]).all()
+    if getattr(clients, "fraction_evaluate", 0):
+        assert set(result.evaluate_metrics_clientapp) == set(
+            history.filter(pl.col("kind") == "client")["round"]
+        )
+
+
+def spoiler(client, number, arrays, metrics):
+    if client == 0:
+        arrays["w"] = np.full(3, np.nan, np.float32)
+    if client == 1:
+        arrays["w"] = np.zeros(4, np.float32)
+    if client == 2:
+        arrays["w"] = arrays["w"].astype(np.float64)
+    if client == 3:
+        raise RuntimeError("out of paper")
+    if client == 4:
+        arrays["w"] += np.float32(1e6)
+    if client == 5:
+        metrics = {"num-examples": 1, "mood": 3.0}
+    if client == 6:
+        metrics = {"num-examples": float("inf")}
+    if client == 7:
+        del arrays["b"]
+    return arrays, metrics
+
+
+FAULTS = {
+    0: "not finite",
+    1: "shape",
+    2: "float64",
+    4: "length",
+    5: "other metrics",
+    6: "num-examples",
+    7: "missing",
+}
+
+
+def test_bad_replies_do_no_harm_and_are_named():
+    made = strategy(q=1.0, fleet=12, per_round=None, most_norm=100.0)
+    good = strategy(q=1.0, fleet=12, per_round=None)
+    result, _ = carry_out(made, LocalGrid(make_app(spoiler), nodes(12)), rounds=3)
+    expected, _ = carry_out(
+        good, LocalGrid(make_app(), {n: c for n, c in nodes(12).items() if c["partition-id"] >= 8}), rounds=3
+    )
+    np.testing.assert_array_equal(numpy_arrays(result.arrays)["w"], numpy_arrays(expected.arrays)["w"])
+    events = made.journal.happenings()
+    for client, word in FAULTS.items():
+        found = events.filter((pl.col("client") == client) & (pl.col("event") == "rejected"))
+        assert len(found) == 3
+        assert word in found["detail"][0]
+    failed = events.filter(pl.col("event") == "failed")
+    assert set(failed["client"]) == {3}
+    assert "out of paper" in failed["detail"][0]
+    assert made.journal.never_took_part(made.fleet) == list(range(8))
+
+
+def test_those_who_are_silent_are_not_waited_for():
+    grid = LocalGrid(make_app(), nodes(6))
+    grid.silent = {node for node, config in nodes(6).items() if config["partition-id"] in (0, 1)}
+    made = strategy(q=1.0, per_round=None)
+    made.fleet.online(LocalGrid(make_app(), nodes(6)))
+    carry_out(made, grid, rounds=1)
+    row = made.journal.history().to_dicts()[0]
+    assert row["cohort"] == [0, 1, 2, 3, 4, 5]
+    assert row["reported"] == [2, 3, 4, 5]
+    assert set(made.journal.happenings().filter(pl.col("event") == "late")["client"]) == {0, 1}
+
+
+def test_too_few_replies_make_it_a_server_round():
+    grid = LocalGrid(make_app(), nodes(6))
+    made = strategy(q=1.0, min_replies=4)
+    carry_out(made, grid, rounds=2)
+    assert made.journal.history()["kind"].to_list() == ["server", "server"]
+    replaced = made.journal.happenings().filter(pl.col("event") == "replaced")
+    assert len(replaced) == 2
+    assert "3 of 3 clients" in replaced["detail"][0]
+    alone = strategy(q=1.0, server_step=None)
+    carry_out(alone, LocalGrid(make_app(), {}), rounds=2)
+    assert alone.journal.history()["kind"].to_list() == ["idle", "idle"]
+
+
+def test_a_restarted_server_goes_on_with_the_next_round(tmp_path):
+    whole = strategy(clients=FedAdam(fraction_evaluate=0.0), checkpoint=tmp_path / "whole")
+    expected, _ = carry_out(whole)
+
+    def killed(number, arrays):
+        if number == 7:
+            raise KeyboardInterrupt
+
+    first = strategy(clients=FedAdam(fraction_evaluate=0.0), checkpoint=tmp_path / "cut")
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(first, evaluate_fn=killed)
+    second = strategy(clients=FedAdam(fraction_evaluate=0.0), checkpoint=tmp_path / "cut")
+    grid = LocalGrid(make_app(), nodes(6, 4000))
+    result, _ = carry_out(second, grid)
+    assert second.journal.history()["round"].to_list() == list(range(1, ROUNDS + 1))
+    assert second.journal.history().drop("q").equals(whole.journal.history().drop("q"))
+    np.testing.assert_array_equal(numpy_arrays(result.arrays)["w"], numpy_arrays(expected.arrays)["w"])
+    assert len(grid.trained()) == 3 * (second.journal.history()["kind"][6:] == "client").sum()
+
+
+def test_a_finished_federation_is_a_run_directory(tmp_path):
+    made = strategy(checkpoint=tmp_path / "state")
+    scores = iter(np.linspace(0.1, 0.9, ROUNDS + 1))
+    from flwr.app import MetricRecord
+
+    carry_out(made, evaluate_fn=lambda number, arrays: MetricRecord({"accuracy": next(scores), "loss": 1.0}))
+    summary = json.loads((tmp_path / "state" / "summary.json").read_text())
+    assert summary["rounds"] == ROUNDS
+    assert summary["accuracy_last"] == pytest.approx(0.9)
+    assert [row["client"] for row in summary["participation"]] == list(range(6))
+    from safari.paper.report import page_of
+    from safari.report.page import render
+
+    assert "Run state" in render(page_of(tmp_path / "state"))
+
+
+def test_two_servers_cannot_write_to_one_folder(tmp_path):
+    made = strategy(checkpoint=tmp_path / "state")
+
+    def another(number, arrays):
+        if number == 2:
+            with pytest.raises(InputError, match="is writing to it"):
+                carry_out(strategy(checkpoint=tmp_path / "state"))
+
+    carry_out(made, rounds=3, evaluate_fn=another)
+    with pytest.raises(InputError, match="begun with 0"):
+        carry_out(strategy(checkpoint=tmp_path / "state", seed=5))
+
+
+@pytest.mark.parametrize(
+    ("keys", "word"),
+    [
+        ({"q": 1.5}, "q"),
+        ({"server_step": None}, "server_step"),
+        ({"per_round": 0}, "per_round"),
+        ({"round_deadline": 0}, "round_deadline"),
+        ({"min_replies": 0}, "min_replies"),
+        ({"most_norm": -1.0}, "most_norm"),
+        ({"seed": -1}, "seed"),
+        ({"fleet": 0}, "fleet"),
+    ],
+)
+def test_wrong_settings_are_refused(keys, word):
+    with pytest.raises(InputError, match=word):
+        strategy(**keys)
+
+
+def test_a_server_step_that_breaks_is_named():
+    made = strategy(q=0.0, server_step=lambda arrays, round: {"w": arrays["w"] * np.nan, "b": arrays["b"]})
+    with pytest.raises(InputError, match=r"round 1.*not finite"):
+        carry_out(made)
+
+
+def test_a_strategy_that_stumbles_over_a_reply_does_not_end_the_training():
+    """A client that changes nothing makes Flower's privacy wrapper divide by zero."""
+
+    def idle(client, number, arrays, metrics):
+        return ({name: 2 * array - client for name, array in arrays.items()}, metrics)
+
+    private = DifferentialPrivacyServerSideFixedClipping(
+        FedAvg(fraction_evaluate=0.0), noise_multiplier=0.1, clipping_norm=1.0, num_sampled_clients=3
+    )
+    made = strategy(q=1.0, clients=private)
+    with pytest.raises(ZeroDivisionError):
+        carry_out(made, LocalGrid(make_app(idle), nodes(6)))
+    assert made.journal.history()["kind"].to_list() == ["server", "server"]
+    assert "ZeroDivisionError" in made.journal.happenings().filter(pl.col("event") == "replaced")["detail"][0]
