@@ -8,6 +8,7 @@ import typer
 from safari.cli.advise import advise_command
 from safari.cli.compare import compare_command
 from safari.cli.data import data_app
+from safari.cli.flower import flower_app
 from safari.cli.merge import merge_command
 from safari.cli.report import report_command
 from safari.cli.reproduce import reproduce_command
@@ -34,6 +35,7 @@ app.command("report")(report_command)
 app.command("advise")(advise_command)
 app.add_typer(data_app, name="data")
 app.add_typer(theory_app, name="theory")
+app.add_typer(flower_app, name="flower")
 
 
 def _version(wanted: bool) -> None:

@@ -41,7 +41,7 @@ def exchange(grid: Grid, messages: Iterable[Message], seconds: float) -> Exchang
         for reply in grid.pull_messages(list(open_)):
             node = open_.pop(reply.metadata.reply_to_message_id, None)
             if node is not None and reply.has_error():
-                failed.append((node, one_line(reply.error.reason)))
+                failed.append((node, reply.error.reason or ""))
             elif node is not None:
                 replies.append(reply)
         if now > roll_call:

@@ -10,29 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from logging import INFO, WARNING
 
-from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
-from flwr.clientapp import ClientApp
+from flwr.app import Message, MessageType, RecordDict
 from flwr.common import log
 from flwr.serverapp import Grid
 
 from safari.flower.exchange import exchange
+from safari.flower.identity import ANSWER, QUESTION
 
-QUESTION = "safari_name"
-ANSWER = "client"
-NAME_KEYS = ("client-name", "partition-id")
-ANSWER_SECONDS = 10.0
-
-
-def identify(app: ClientApp) -> ClientApp:
-    """Let the clients of `app` say who they are: `client-name` or `partition-id` of their node config."""
-
-    @app.query(QUESTION)
-    def answer(message: Message, context: Context) -> Message:
-        config = context.node_config
-        name = next((str(config[key]) for key in NAME_KEYS if key in config), "")
-        return Message(RecordDict({ANSWER: ConfigRecord({"name": name})}), reply_to=message)
-
-    return app
+PATIENCE = 5
+"""A node that did not say who it is in time is asked again after so many deadlines."""
 
 
 @dataclass
@@ -46,15 +32,18 @@ class Fleet:
     size: int | None = None
     names: list[str] = field(default_factory=list)
     fixed: bool = False
+    deadline: float = 60.0
     nodes: dict[int, int] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
+    _asked: dict[int, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, clients: int | Sequence[str] | None) -> "Fleet":
+    def of(cls, clients: int | Sequence[str] | None, deadline: float) -> "Fleet":
         """The fleet of so many clients, or of those with these names, or of whoever comes."""
         if clients is None or isinstance(clients, int):
-            return cls(size=clients)
-        return cls(size=len(clients), names=[str(name) for name in clients], fixed=True)
+            return cls(size=clients, deadline=deadline)
+        names = [str(name) for name in clients]
+        return cls(size=len(names), names=names, fixed=True, deadline=deadline)
 
     @property
     def known(self) -> int:
@@ -65,13 +54,18 @@ class Fleet:
         return self.names[client] if client < len(self.names) else str(client)
 
     def online(self, grid: Grid) -> dict[int, int]:
-        """The connected clients, each with its node; nodes that are new are asked who they are."""
+        """The connected clients, each with its node; nodes that are new are asked who they are.
+
+        One that does not answer in time is nobody yet, and is asked again later.
+        """
         connected = sorted(grid.get_node_ids())
-        new = [node for node in connected if node not in self.nodes]
+        now = time.monotonic()
+        new = [node for node in connected if node not in self.nodes and now > self._asked.get(node, -1.0)]
         if new:
             self._ask(grid, new)
+        order = list(self.nodes)
         found: dict[int, int] = {}
-        for node in sorted(connected, key=list(self.nodes).index):
+        for node in sorted((node for node in connected if node in self.nodes), key=order.index):
             if (client := self.nodes[node]) >= 0:
                 found[client] = node
         self.seen |= set(found)
@@ -95,12 +89,17 @@ class Fleet:
             Message(RecordDict(), dst_node_id=node, message_type=f"{MessageType.QUERY}.{QUESTION}")
             for node in nodes
         ]
-        answers = {}
-        for reply in exchange(grid, questions, ANSWER_SECONDS).replies:
-            if not reply.has_error() and ANSWER in reply.content.config_records:
-                answers[reply.metadata.src_node_id] = str(reply.content[ANSWER].get("name", ""))
-        for node in nodes:
-            self.nodes[node] = self._number(answers.get(node, ""), node)
+        back = exchange(grid, questions, self.deadline)
+        again = time.monotonic() + PATIENCE * self.deadline
+        self._asked |= dict.fromkeys(nodes, again)
+        answers = dict.fromkeys((node for node, reason in back.failed if QUESTION in reason), "")
+        for reply in back.replies:
+            said = reply.content.config_records.get(ANSWER)
+            answers[reply.metadata.src_node_id] = "" if said is None else str(said.get("name", ""))
+        for node in set(nodes) - set(answers):
+            log(WARNING, "safari: node %d did not say within %g s who it is", node, self.deadline)
+        for node in sorted(answers):
+            self.nodes[node] = self._number(answers[node], node)
 
     def _number(self, name: str, node: int) -> int:
         """The client's number; -1 for a node that belongs to nobody known."""

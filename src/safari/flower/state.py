@@ -55,7 +55,7 @@ class Folder:
             "round": round,
             "seed": seed,
             "seconds": journal.seconds,
-            "fleet": {"names": fleet.names, "seen": sorted(fleet.seen)},
+            "fleet": {"names": fleet.names, "seen": sorted(fleet.seen), "nodes": list(fleet.nodes.items())},
         }
         files = {
             "about.json": json.dumps(about).encode(),
@@ -83,6 +83,7 @@ class Folder:
             )
         if not fleet.fixed:
             fleet.names = about["fleet"]["names"]
+        fleet.nodes = dict(about["fleet"]["nodes"])
         fleet.seen = set(about["fleet"]["seen"])
         restore_strategy(clients, load_tensors(files["clients.safetensors"]))
         journal = Journal(

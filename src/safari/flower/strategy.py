@@ -20,7 +20,7 @@ from safari.algorithms import AdaptiveQ
 from safari.errors import InputError, check, check_count, check_fraction, check_positive, check_seed
 from safari.flower.arrays import Arrays, array_record, cast_like, numpy_arrays
 from safari.flower.chance import Chance, Coin
-from safari.flower.exchange import Only, bytes_of, exchange
+from safari.flower.exchange import Only, bytes_of, exchange, one_line
 from safari.flower.fleet import Fleet
 from safari.flower.journal import Journal
 from safari.flower.replies import Gate
@@ -84,13 +84,13 @@ class SafariStrategy(Strategy):
     ):
         self.clients = clients or FedAvg(fraction_evaluate=0.0)
         self.server_step = server_step
-        self.fleet = Fleet.of(fleet)
+        self.fleet = Fleet.of(fleet, round_deadline)
         self.excluded = frozenset(excluded)
         self.per_round, self.min_replies = per_round, min_replies
         self.round_deadline, self.start_deadline = round_deadline, start_deadline
         self.coin = Coin(q, getattr(server_step, "rate", 0.0), client_path)
         self.chance = Chance(seed)
-        self.checkpoint = None if checkpoint is None else Path(checkpoint)
+        self.checkpoint = Path(checkpoint) if checkpoint else None
         self.spec = spec
         self._check(q, fleet, most_norm)
         self.gate = Gate(attribute_of(self.clients, "weighted_by_key", "num-examples"), most_norm)
@@ -334,7 +334,7 @@ class SafariStrategy(Strategy):
         config = ConfigRecord() if train_config is None else train_config
         back = exchange(grid, self.configure_train(number, arrays, config, grid), deadline)
         for node, reason in back.failed:
-            self.journal.note(number, "failed", self.fleet, node, reason)
+            self.journal.note(number, "failed", self.fleet, node, one_line(reason))
         for node in back.left:
             self.journal.note(number, "left", self.fleet, node, "went away before it answered")
         for node in back.late:

@@ -1,0 +1,1 @@
+"""Handwritten digits on ten clients, one digit each, some of which never take part."""

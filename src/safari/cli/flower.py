@@ -1,0 +1,38 @@
+"""`safari flower`: from a spec to a Flower app."""
+
+import importlib.util
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from safari.cli.session import command
+from safari.errors import InputError
+
+flower_app = typer.Typer(no_args_is_help=True, help="SAFARI on real clients, through Flower.")
+
+
+@flower_app.callback()
+def _group() -> None:
+    """SAFARI on real clients, through Flower."""
+
+
+@flower_app.command("deploy")
+def deploy_command(
+    spec: Annotated[
+        list[str],
+        typer.Argument(help="A TOML file, then key=value overrides.", metavar="SPEC [KEY=VALUE]..."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder to make (default: by the spec)")
+    ] = None,
+) -> None:
+    """Write a spec as a Flower app: server and client, pyproject, README."""
+    with command():
+        if importlib.util.find_spec("flwr") is None:
+            raise InputError("flower", "flwr", "is not installed; pip install 'safari-fl[flower]'")
+        from safari.experiment.spec import load_spec
+        from safari.flower.deploy import write_app
+
+        folder = out or Path(f"{Path(spec[0]).stem}-fleet")
+        print(write_app(load_spec(Path(spec[0]), spec[1:]), folder))

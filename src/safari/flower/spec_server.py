@@ -1,0 +1,127 @@
+"""The server of a spec, as a Flower app.
+
+Batches, cohorts and coins are drawn as the simulator draws them, so that a simulation tells what
+the deployment will do.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flwr.app import ArrayRecord, Context, Message, MetricRecord
+from flwr.serverapp import Grid, ServerApp
+from flwr.serverapp.strategy import FedAvg
+
+from safari.algorithms import AdaptiveQ, Safari
+from safari.algorithms.client import ClientState, Reports
+from safari.flower.arrays import Arrays, array_record, numpy_arrays
+from safari.flower.spec_job import WEIGHT, Job, job_of, server_turn
+from safari.flower.strategy import SafariStrategy
+from safari.participation import Cohort
+
+
+class SpecServerStep:
+    """The server rounds of a spec."""
+
+    def __init__(self, job: Job, algorithm: Safari):
+        self.job, self.algorithm = job, algorithm
+        self.rate = float(algorithm.server.rate)
+        self.task = algorithm.own(job.run.task)
+
+    def __call__(self, arrays: Arrays, round: int) -> Arrays:
+        job = self.job
+        params = job.serve(
+            job.run, self.algorithm.server, self.task, job.params(arrays), jnp.int32(round - 1)
+        )
+        return job.arrays(params)
+
+    def halves(self, arrays: Arrays, round: int) -> tuple[Arrays, Arrays]:
+        """As the simulator's adaptive q estimates them."""
+        assert isinstance(self.algorithm.q, AdaptiveQ)
+        key = server_turn(self.job.run, jnp.int32(round - 1)).server_batches
+        a, b = self.algorithm.q.halves(self.job.run.task, self.job.params(arrays), key)
+        return self.job.arrays(a), self.job.arrays(b)
+
+
+class SpecClients(FedAvg):
+    """The client algorithm of a spec as a Flower strategy: replies averaged and absorbed as there."""
+
+    def __init__(self, job: Job):
+        super().__init__(fraction_evaluate=0.0, weighted_by_key=WEIGHT)
+        self.job = job
+        self.memory, _ = job.clients.memory(job.start(), job.run.task)
+        self.sent: Arrays = {}
+
+    def configure_train(self, server_round: int, arrays: ArrayRecord, config: Any, grid: Grid) -> Any:
+        self.sent = numpy_arrays(arrays)
+        return super().configure_train(server_round, arrays, config, grid)
+
+    def aggregate_train(self, server_round: int, replies: Any) -> Any:
+        replies = sorted(replies, key=lambda reply: int(_metrics(reply)["client"]))
+        start = self.job.params(self.sent)
+        ends = [self.job.params(numpy_arrays(reply.content["arrays"])) for reply in replies]
+        change = jax.tree.map(lambda now, *then: jnp.stack([one - now for one in then]), start, *ends)
+        weight = jnp.array([float(_metrics(reply)[WEIGHT]) for reply in replies])
+        who = jnp.array([int(_metrics(reply)["client"]) for reply in replies], jnp.int32)
+        everyone = Cohort(who, who >= 0, who >= 0)
+        reports = Reports(everyone, change, jnp.zeros_like(who), weight / weight.sum())
+        state = self.job.clients.absorb(ClientState(start, self.memory, None), reports)
+        self.memory = state.server_memory
+        return array_record(self.job.arrays(state.params)), None
+
+
+def _metrics(reply: Message) -> Any:
+    return next(iter(reply.content.metric_records.values()))
+
+
+def server_app(spec: Path) -> ServerApp:
+    """The server of a spec.
+
+    Its run config may set rounds, round-deadline, start-deadline, min-replies, checkpoint,
+    simulate-absence (the clients that the spec excludes are not asked, even where connected)
+    and overrides (such as "algorithm.q=1.0 train.seed=3").
+    """
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        config = context.run_config
+        job = job_of(spec, str(config.get("overrides", "")))
+        strategy = strategy_of(job, config)
+        strategy.start(
+            grid,
+            initial_arrays=array_record(job.arrays(job.start())),
+            num_rounds=int(config.get("rounds", 0)) or job.run.rounds,
+            evaluate_fn=lambda round, arrays: _scored(job, arrays),
+        )
+
+    return app
+
+
+def _scored(job: Job, arrays: ArrayRecord) -> MetricRecord:
+    accuracy, loss = job.evaluate(numpy_arrays(arrays))
+    return MetricRecord({"accuracy": accuracy, "loss": loss})
+
+
+def strategy_of(job: Job, config: Any) -> SafariStrategy:
+    """The strategy that a spec and a run config describe."""
+    algorithm = job.algorithm if isinstance(job.algorithm, Safari) else None
+    q = 1.0 if algorithm is None else algorithm.q
+    participation, clients = job.spec.participation(), job.clients
+    steps = int(clients.steps(job.run.task.federation.typical))
+    return SafariStrategy(
+        q=q if isinstance(q, AdaptiveQ) else float(q),
+        server_step=None if algorithm is None else SpecServerStep(job, algorithm),
+        clients=SpecClients(job),
+        fleet=job.run.task.federation.size,
+        excluded=job.run.roster.excluded_clients if config.get("simulate-absence", False) else (),
+        per_round=participation.per_round,
+        round_deadline=float(config.get("round-deadline", 60.0)),
+        start_deadline=float(config.get("start-deadline", 10.0)),
+        min_replies=int(config.get("min-replies", 1)),
+        client_path=float(clients.global_rate) * float(clients.local_rate) * steps,
+        seed=job.spec.seed,
+        checkpoint=str(config.get("checkpoint", "")) or None,
+        spec=job.spec.plain(),
+    )
