@@ -11,7 +11,7 @@ from safari.experiment.spec import ALGORITHMS
 from safari.experiment.sweep.cells import SWEEP_KEYS
 from safari.models import MODELS
 from safari.participation import AVAILABILITIES, Participation
-from safari.train import train
+from safari.verb import train
 
 HEAD = """# Spec reference
 

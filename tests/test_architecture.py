@@ -5,7 +5,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "safari"
 FLOORS = (
-    {"errors", "randomness", "version"},
+    {"branching", "errors", "randomness", "version"},
     {"data", "participation", "models"},
     {"algorithms"},
     {"evaluation"},
@@ -13,7 +13,7 @@ FLOORS = (
     {"result", "diagnostics"},
     {"training"},
     {"bundle"},
-    {"train"},
+    {"verb"},
     {"theory"},
     {"report"},
     {"experiment"},

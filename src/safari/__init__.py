@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         Trace,
     )
     from safari.result import Result
-    from safari.train import train
     from safari.training import Diverged
+    from safari.verb import train
     from safari.version import __version__
 
 __all__ = [
@@ -93,7 +93,7 @@ _PLACES = {
         "Trace",
     ),
     "safari.result": ("Result",),
-    "safari.train": ("train",),
+    "safari.verb": ("train",),
     "safari.training": ("Diverged",),
     "safari.version": ("__version__",),
 }

@@ -9,6 +9,7 @@ together.
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import nullcontext
 from threading import Lock
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from safari.algorithms import Algorithm, Kind, Precision, Task, Turn
+from safari.branching import choose, stacked_runs
 from safari.data import Federation
 from safari.errors import check_count, check_seed, naming
 from safari.evaluation import Score, evaluate, no_score
@@ -115,7 +117,7 @@ def one_round(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Re
     """Round `number`, counted from 0."""
     availability, available, turn = deal(run, carry.availability, number)
     kind = run.algorithm.kind(carry.state, turn)
-    state = jax.lax.cond(
+    state = choose(
         kind == Kind.IDLE, lambda: carry.state, lambda: run.algorithm.round(carry.state, run.task, turn)
     )
     due = ((number + 1) % run.evaluate_every == 0) | (number + 1 == run.rounds)
@@ -135,8 +137,14 @@ def _synced_score(run: Run, state: Any, kind: Array, due: Array, score: Score, b
     """
     if run.evaluate_every == 1:
         return jax.tree.map(lambda now, old: jnp.where(kind == Kind.SERVER, now, old), score, before)
+    if type(run.algorithm).synced is Algorithm.synced:
+        return before
     params, exists = run.algorithm.synced(state)
-    return jax.lax.cond(due & exists, lambda: evaluate(run.task, params), lambda: before)
+
+    def score_now() -> Score:
+        return choose(exists, lambda: evaluate(run.task, params), lambda: before)
+
+    return jax.lax.cond(due, score_now, lambda: before)
 
 
 def several_rounds(run: Run, carry: Carry, first: Array, count: Array) -> tuple[Carry, Record]:
@@ -173,7 +181,8 @@ class Program:
             return jax.vmap(single, in_axes=(axes, 0))(dynamic, carry) if stacked else single(dynamic, carry)
 
         zero = jnp.int32(0)
-        lowered = jax.jit(rounds).lower(dynamic, carry, zero, zero)
+        with stacked_runs() if stacked else nullcontext():
+            lowered = jax.jit(rounds).lower(dynamic, carry, zero, zero)
         self.compiled = lowered.compile(compiler_options=_compiler_options(stacked))
         self.compile_seconds = time.perf_counter() - began
 

@@ -13,6 +13,7 @@ from safari.algorithms.client import ClientAlgorithm, ClientState
 from safari.algorithms.fedavg import FedAvg
 from safari.algorithms.server_sgd import ServerSGD, ServerState
 from safari.algorithms.task import Task
+from safari.branching import choose
 from safari.data import Federation
 from safari.errors import check_fraction
 from safari.models import Params
@@ -89,7 +90,7 @@ class Safari(Algorithm):
             known = self._observed(state, task, turn, params, None)
             return SafariState(clients, params, jnp.array(True), known)
 
-        return jax.lax.cond(self.kind(state, turn) == Kind.SERVER, server_round, client_round)
+        return choose(self.kind(state, turn) == Kind.SERVER, server_round, client_round)
 
     def own(self, task: Task) -> Task:
         """The task with the server's samples less those that an adaptive q holds out."""

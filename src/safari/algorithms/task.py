@@ -42,6 +42,16 @@ class Task(eqx.Module):
         with jax.default_matmul_precision("tensorfloat32" if self.precision == "tf32" else "highest"):
             return self.model.apply(params, x)
 
+    def test_logits(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
+        """The same for scores, which many runs ask for at once: float32 by three tf32 products.
+
+        On tensor cores that is far faster than float32 products, and as close as rounding.
+        """
+        if self.precision != "float32" or not _has_tf32():
+            return self.logits(params, x)
+        with jax.default_matmul_precision("TF32_TF32_F32_X3"):
+            return self.model.apply(params, x)
+
     def loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
         """Cross-entropy, averaged by the batch's weights."""
         logits = self.logits(params, batch.x)
@@ -154,6 +164,12 @@ class Task(eqx.Module):
         size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
         small = jax.default_backend() != "cpu" or size <= MOST_WEIGHTS_BATCHED
         return self.model.side_by_side and small
+
+
+def _has_tf32() -> bool:
+    """Whether this is a GPU whose tensor cores multiply in tf32."""
+    device = jax.devices()[0]
+    return device.platform == "gpu" and float(getattr(device, "compute_capability", 0)) >= 8
 
 
 class Halves(eqx.Module):

@@ -21,7 +21,7 @@ from safari.experiment.schema import Key, keys_of, read_table, unknown
 from safari.experiment.versions import versions
 from safari.models import MODELS, Model
 from safari.participation import AVAILABILITIES, Availability, Participation
-from safari.train import train
+from safari.verb import train
 
 TABLES = ("data", "participation", "model", "algorithm", "train")
 SERVER_ONLY = "server-only"
