@@ -4,14 +4,17 @@ BIN := .venv/bin
 OLDEST := .venv-oldest
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-oldest lint format bench bench-sweep bench-advise clean
+.PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
 	$(BIN)/safari compare examples/digits.toml --out runs/demo
 
 test: .venv/ready-dev test-oldest ## everything, on the newest JAX; the core also on the oldest
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --ignore tests/fleet
+
+test-fleet: .venv/ready-dev ## SAFARI on real processes: a SuperLink, SuperNodes, faults, TLS
+	$(BIN)/python -m pytest tests/fleet
 
 test-oldest: $(OLDEST)/ready
 	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest --numprocesses 2 --dist loadfile tests/test_oracle.py tests/algorithms
@@ -30,6 +33,9 @@ bench: .venv/ready-dev ## safari against a plain PyTorch loop, the same job, int
 
 bench-advise: .venv/ready ## safari advise within a full grid over q and server steps (needs the data)
 	$(BIN)/python benchmarks/advise.py
+
+bench-flower: .venv/ready-dev ## what SAFARI costs over stock FedAvg in Flower's simulation
+	$(BIN)/python benchmarks/flower.py
 
 bench-sweep: .venv/ready ## 64 MNIST runs as a sweep, and one after another (needs MNIST)
 	$(BIN)/python benchmarks/sweep.py

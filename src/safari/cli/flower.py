@@ -1,6 +1,5 @@
 """`safari flower`: from a spec to a Flower app."""
 
-import importlib.util
 from pathlib import Path
 from typing import Annotated
 
@@ -29,8 +28,11 @@ def deploy_command(
 ) -> None:
     """Write a spec as a Flower app: server and client, pyproject, README."""
     with command():
-        if importlib.util.find_spec("flwr") is None:
-            raise InputError("flower", "flwr", "is not installed; pip install 'safari-fl[flower]'")
+        try:
+            import flwr  # noqa: F401
+        except ImportError:
+            hint = "is not installed; pip install 'safari-fl[flower]'"
+            raise InputError("flower", "flwr", hint) from None
         from safari.experiment.spec import load_spec
         from safari.flower.deploy import write_app
 

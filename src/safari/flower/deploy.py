@@ -96,7 +96,7 @@ def write_app(spec: Spec, out: Path) -> Path:
     """Write the Flower app of a spec into the new folder `out`. Nothing is written unless it is sound."""
     refuse_existing(out)
     job = Job(spec)
-    package = re.sub(r"\W", "_", out.name.lower()).strip("_")
+    package = re.sub(r"\W", "_", out.name.lower()).strip("_").removesuffix("_app") + "_app"
     if not package.isidentifier():
         raise InputError("--out", str(out), "its last part must be a name, such as my-fleet")
     tables = spec.plain()

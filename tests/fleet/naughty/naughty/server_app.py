@@ -1,0 +1,28 @@
+"""The server pulls the model to 100."""
+
+import numpy as np
+from flwr.app import Array, ArrayRecord
+from flwr.serverapp import ServerApp
+
+from safari.flower import SafariStrategy
+
+app = ServerApp()
+
+
+def pull(arrays, round):
+    return {name: array + np.float32(100 - array) / 2 for name, array in arrays.items()}
+
+
+@app.main()
+def main(grid, context):
+    config = context.run_config
+    strategy = SafariStrategy(
+        config["q"],
+        pull,
+        fleet=10,
+        round_deadline=config["deadline"],
+        start_deadline=0.0,
+        checkpoint=config["checkpoint"],
+    )
+    start = ArrayRecord({"w": Array(np.zeros(3, np.float32))})
+    strategy.start(grid, initial_arrays=start, num_rounds=config["rounds"])
