@@ -17,6 +17,9 @@ EVALUATION = 1
 """Folded into a round's sampling: who evaluates, which is no business of who trains."""
 
 
+_pick = jax.jit(pick, static_argnums=(2, 3))
+
+
 @dataclass
 class Chance:
     """The draws of a seed; rounds are counted from 1."""
@@ -36,7 +39,7 @@ class Chance:
         key = jax.random.fold_in(streams_of(self.seed).sampling, round - 1)
         key = jax.random.fold_in(key, EVALUATION) if evaluation else key
         slots = fleet if wanted is None else min(wanted, fleet)
-        drawn = pick(key, jnp.asarray(there), slots, slots)
+        drawn = _pick(key, jnp.asarray(there), slots, slots)
         return np.asarray(drawn.clients)[np.asarray(drawn.picked)].tolist()
 
 

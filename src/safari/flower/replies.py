@@ -71,7 +71,8 @@ class Gate:
                 return f"{name} holds other data than it says"
             if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
                 return f"{name} is not finite"
-            square += float(np.sum((values.astype(np.float64) - wanted.numpy().astype(np.float64)) ** 2))
+            if self.most_norm is not None:
+                square += float(np.sum((values.astype(np.float64) - wanted.numpy()) ** 2))
         if self.most_norm is not None and square**0.5 > self.most_norm:
             return f"a change of length {square**0.5:.3g}, above {self.most_norm:g}"
         return None

@@ -4,13 +4,14 @@ The folder is a run directory, as a simulated run leaves it (spec.toml, metrics.
 model.safetensors, summary.json) with events.parquet and participation.parquet beside them.
 """
 
-import io
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import polars as pl
 import tomli_w
 from flwr.serverapp.strategy import Strategy
@@ -19,7 +20,7 @@ from safetensors.numpy import save as save_tensors
 
 from safari.algorithms.adaptive_q import Knowledge
 from safari.errors import InputError
-from safari.experiment.checkpoint import pack_table, pack_tensors
+from safari.experiment.checkpoint import named_leaves, pack_table
 from safari.experiment.directory import METRICS, MODEL, SUMMARY, Directory
 from safari.experiment.versions import versions
 from safari.flower.arrays import Arrays
@@ -28,6 +29,7 @@ from safari.flower.journal import Journal
 from safari.flower.wrapped import restore_strategy, strategy_state
 
 EVENTS, PARTICIPATION = "events.parquet", "participation.parquet"
+ABOUT, STATE = "about.json", "state.safetensors"
 
 
 class Folder:
@@ -54,28 +56,25 @@ class Folder:
         about = {
             "round": round,
             "seed": seed,
-            "seconds": journal.seconds,
+            "journal": {"rounds": journal.rounds, "events": journal.events, "seconds": journal.seconds},
             "fleet": {"names": fleet.names, "seen": sorted(fleet.seen), "nodes": list(fleet.nodes.items())},
         }
-        files = {
-            "about.json": json.dumps(about).encode(),
-            MODEL: save_tensors(arrays),
-            METRICS: pack_table(journal.history()),
-            EVENTS: pack_table(journal.happenings()),
-            "clients.safetensors": save_tensors(strategy_state(clients)),
-        }
+        parts = {"model": arrays, "clients": strategy_state(clients)}
         if left is not None:
-            files["left.safetensors"] = save_tensors(left)
+            parts["left"] = left
         if known is not None:
-            files["known.safetensors"] = pack_tensors(known)
-        self.directory.save_checkpoint(round, files)
+            parts["known"] = {name: np.asarray(leaf) for name, leaf in named_leaves(known)}
+        tensors = {f"{part}:{name}": array for part, held in parts.items() for name, array in held.items()}
+        self.directory.save_checkpoint(
+            round, {ABOUT: json.dumps(about).encode(), STATE: save_tensors(tensors)}
+        )
 
     def load(self, seed: int, fleet: Fleet, clients: Strategy) -> "Saved | None":
         """The last round that was saved, with `fleet` and `clients` put where they were."""
         files = self.directory.load_checkpoint()
         if files is None:
             return None
-        about = json.loads(files["about.json"])
+        about = json.loads(files[ABOUT])
         if about["seed"] != seed:
             place = self.directory.path
             raise InputError(
@@ -85,16 +84,13 @@ class Folder:
             fleet.names = about["fleet"]["names"]
         fleet.nodes = dict(about["fleet"]["nodes"])
         fleet.seen = set(about["fleet"]["seen"])
-        restore_strategy(clients, load_tensors(files["clients.safetensors"]))
-        journal = Journal(
-            pl.read_parquet(io.BytesIO(files[METRICS])).to_dicts(),
-            pl.read_parquet(io.BytesIO(files[EVENTS])).to_dicts(),
-            about["seconds"],
-        )
-        left = load_tensors(files["left.safetensors"]) if "left.safetensors" in files else None
-        return Saved(
-            about["round"], load_tensors(files[MODEL]), left, journal, files.get("known.safetensors")
-        )
+        parts: dict[str, Arrays] = {}
+        for name, array in load_tensors(files[STATE]).items():
+            part, _, inner = name.partition(":")
+            parts.setdefault(part, {})[inner] = array
+        restore_strategy(clients, parts.get("clients", {}))
+        journal = Journal(**about["journal"])
+        return Saved(about["round"], parts["model"], parts.get("left"), journal, parts.get("known"))
 
     def finish(self, delivered: Arrays, journal: Journal, fleet: Fleet) -> None:
         """What a finished federation leaves; the summary last."""
@@ -107,19 +103,19 @@ class Folder:
         self.directory.write_json(SUMMARY, {**summary, "participation": participation})
 
 
+@dataclass(frozen=True)
 class Saved:
     """A round that was saved."""
 
-    def __init__(
-        self, round: int, arrays: Arrays, left: Arrays | None, journal: Journal, known: bytes | None
-    ):
-        self.round, self.arrays, self.left, self.journal, self._known = round, arrays, left, journal, known
+    round: int
+    arrays: Arrays
+    left: Arrays | None
+    journal: Journal
+    _known: Arrays | None
 
     def known(self, like: Knowledge | None) -> Knowledge | None:
         """What an adaptive q knew, in the structure of `like`."""
         if like is None or self._known is None:
             return None
-        found = load_tensors(self._known)
-        paths = jax.tree_util.tree_flatten_with_path(like)[0]
-        names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths]
-        return jax.tree.unflatten(jax.tree.structure(like), [jnp.asarray(found[name]) for name in names])
+        leaves = [jnp.asarray(self._known[name]) for name, _ in named_leaves(like)]
+        return jax.tree.unflatten(jax.tree.structure(like), leaves)

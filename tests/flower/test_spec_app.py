@@ -1,0 +1,104 @@
+"""A spec's server and clients in one process: draws, algorithms and adaptive q are the simulator's."""
+
+import numpy as np
+import pytest
+from local_grid import LocalGrid
+
+from safari.errors import InputError
+from safari.experiment.spec import complete, load_spec
+from safari.flower.arrays import array_record, numpy_arrays
+from safari.flower.deploy import write_app
+from safari.flower.spec_client import client_app
+from safari.flower.spec_job import Job, job_of
+from safari.flower.spec_server import strategy_of
+from safari.training import Training
+
+SPEC = """
+[data]
+source = "digits"
+clients = 6
+partition = "dirichlet"
+alpha = 0.5
+server_samples = 60
+size_skew = 0.5
+
+[participation]
+excluded = 2
+per_round = 3
+
+[algorithm]
+name = "safari"
+q = 0.6
+
+[algorithm.clients]
+name = "fedavg"
+batch_size = 16
+
+[algorithm.server]
+batch_size = 16
+
+[train]
+rounds = 7
+"""
+
+
+def simulated(spec):
+    training = Training(spec.prepare())
+    while not training.finished:
+        training.advance()
+    return training.result()
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        "",
+        "algorithm.clients.weights=size algorithm.clients.global_rate=0.7",
+        "algorithm.clients.name=fedadam",
+        "algorithm.q=adaptive",
+        "algorithm.name=fedavg",
+        "model.name=mlp algorithm.clients.clip=0.5",
+    ],
+)
+def test_what_flower_makes_of_a_spec_is_what_the_simulator_makes(tmp_path, overrides):
+    path = tmp_path / "spec.toml"
+    path.write_text(SPEC)
+    job = job_of(path, overrides)
+
+    def app(message, context):
+        context.run_config = {"overrides": overrides}
+        return client_app(path)(message, context)
+
+    grid = LocalGrid(app, {500 - 31 * client: {"partition-id": client} for client in range(6)})
+    config = {"simulate-absence": True, "checkpoint": str(tmp_path / "state"), "start-deadline": 0.0}
+    strategy = strategy_of(job, config)
+    result = strategy.start(grid, array_record(job.arrays(job.start())), num_rounds=job.run.rounds)
+    expected = simulated(load_spec(path, overrides.split()))
+    history = strategy.journal.history()
+    assert history["kind"].to_list() == expected.history["kind"].to_list()
+    assert history["cohort"].to_list() == expected.history["cohort"].to_list()
+    if "q" in overrides:
+        np.testing.assert_allclose(history["q"], expected.history["q"], atol=1e-4)
+    found = numpy_arrays(result.arrays)
+    for name, array in job.arrays(expected.params).items():
+        np.testing.assert_allclose(found[name], array, atol=1e-5)
+
+
+def test_what_cannot_be_deployed_is_refused(tmp_path):
+    for algorithm in ({"name": "server-only"}, {"clients": {"name": "scaffold"}}):
+        spec = complete({"data": {"source": "digits", "server_samples": 20}, "algorithm": algorithm})
+        with pytest.raises(InputError, match=r"algorithm\.(name|clients\.name)"):
+            Job(spec)
+        with pytest.raises(InputError, match="algorithm"):
+            write_app(spec, tmp_path / "fleet")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_app_is_not_written_over_anything(tmp_path):
+    spec = complete({"data": {"source": "digits", "server_samples": 20}})
+    for name in ("exists", "123"):
+        (tmp_path / "exists").mkdir(exist_ok=True)
+        with pytest.raises(InputError, match="--out"):
+            write_app(spec, tmp_path / name)
+    write_app(spec, tmp_path / "my fleet-2")
+    assert (tmp_path / "my fleet-2" / "my_fleet_2_app" / "spec.toml").is_file()
