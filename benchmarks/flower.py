@@ -97,7 +97,7 @@ if __name__ == "__main__":
         "median_seconds": medians,
         "ratio_per_client_round": statistics.median(ratios),
         **facts,
-        "made": provenance(),
+        "made": {**provenance(), "command": "make bench-flower"},
     }
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
     print(f"stock FedAvg     {1e3 * medians['fedavg']:7.1f} ms a client round")

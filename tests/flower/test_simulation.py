@@ -89,3 +89,18 @@ def test_safari_needs_no_flower():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
     assert "safari-fl[flower]" in done.stderr
+
+
+def test_the_docs_show_the_change_and_the_cost_as_they_are():
+    docs = (EXAMPLES.parent / "docs" / "flower.md").read_text()
+    app = EXAMPLES / "flower" / "pytorch"
+    for name in ("server_app.py", "client_app.py"):
+        command = ["diff", app / "stock" / name, app / "torchapp" / name]
+        for line in subprocess.run(command, capture_output=True, text=True).stdout.splitlines():
+            if line.startswith(("< ", "> ")) and line[2:]:
+                assert line.replace("< ", "-", 1).replace("> ", "+", 1) in docs
+    result = json.loads((EXAMPLES.parent / "benchmarks" / "results" / "flower.json").read_text())
+    assert result["bytes_server_rounds"] == 0
+    for name in ("fedavg", "safari"):
+        assert f"{1e3 * result['median_seconds'][name]:.0f} ms" in docs
+    assert f"{result['ratio_per_client_round']:.2f}" in docs

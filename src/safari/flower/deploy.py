@@ -50,7 +50,7 @@ serverapp = "$package.server_app:app"
 clientapp = "$package.client_app:app"
 
 [tool.flwr.app.config]
-rounds = $rounds               # how many in all; a restarted server goes on where it was
+rounds = 0                # in all; 0: as the spec says. A restarted server goes on where it was
 round-deadline = 60.0     # seconds; a round goes on with those who answered by then
 start-deadline = 10.0     # seconds to wait for all clients before the first round
 min-replies = 1           # with fewer, the server takes the round
