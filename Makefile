@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLDEST := .venv-oldest
-PIP := -m pip install --quiet --disable-pip-version-check
+PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower clean
 
@@ -54,5 +54,5 @@ clean:
 
 $(OLDEST)/ready: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python $(PIP) --constraint tests/oldest.txt --editable '.[dev]'
+	$(OLDEST)/bin/python $(PIP) --constraint tests/oldest.txt --editable '.[test]'
 	touch $@

@@ -6,6 +6,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from safari.participation.cohort import Cohort
+from safari.randomness import shuffled
+
+MANY = 4096
+"""From so many clients on, not everyone draws a lot."""
 
 
 def pick(
@@ -19,12 +23,43 @@ def pick(
     availability still pick alike.
     """
     clients = available.shape[0]
-    lot = jax.random.uniform(key, (clients,))
-    _, order = jax.lax.top_k(jnp.where(available, -lot, -2.0), slots)
-    taken = available[order] & (jnp.arange(slots) < wanted)
+    first = _first_by_lot if clients < MANY else _first_by_shuffle
+    order = first(key, available, slots)
+    taken = (order < clients) & (jnp.arange(slots) < wanted)
     chosen = jnp.sort(jnp.where(taken, order, clients))
     picked = chosen < clients
     return Cohort(jnp.where(picked, chosen, 0), picked, picked)
+
+
+def _first_by_lot(
+    key: Key[Array, ""], available: Bool[Array, " clients"], slots: int
+) -> Int[Array, " slots"]:
+    """The available clients with the smallest lots, in order; the number of clients where there is none."""
+    lot = jax.random.uniform(key, available.shape)
+    _, order = jax.lax.top_k(jnp.where(available, -lot, -2.0), slots)
+    return jnp.where(available[order], order, len(available))
+
+
+def _first_by_shuffle(
+    key: Key[Array, ""], available: Bool[Array, " clients"], slots: int
+) -> Int[Array, " slots"]:
+    """The first available clients of a shuffled list, of which no more is looked at than needed."""
+    clients, width = len(available), 4 * slots
+
+    def look(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        start, chosen, found = state
+        place = start + jnp.arange(width)
+        client = shuffled(key, jnp.int32(clients), jnp.minimum(place, clients - 1))
+        good = available[client] & (place < clients)
+        rank = found + jnp.cumsum(good) - 1
+        chosen = chosen.at[jnp.where(good, rank, slots)].set(client, mode="drop")
+        return start + width, chosen, found + good.sum()
+
+    def more(state: tuple[Array, Array, Array]) -> Bool[Array, ""]:
+        return (state[0] < clients) & (state[2] < slots)
+
+    nobody = jnp.full(slots, clients, jnp.int32)
+    return jax.lax.while_loop(more, look, (jnp.int32(0), nobody, jnp.int32(0)))[1]
 
 
 def drop_out(key: Key[Array, ""], cohort: Cohort, dropout: Float[Array, ""] | float) -> Cohort:
