@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 TIE_POINTS = 2.0
@@ -35,7 +35,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     if len(sample) == 1:
         return Estimate(1, mean, math.nan, math.nan, math.nan)
     deviation = float(sample.std(ddof=1))
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(sample) - 1)) * deviation / math.sqrt(len(sample))
+    reach = float(stdtrit(len(sample) - 1, (1 + CONFIDENCE) / 2)) * deviation / math.sqrt(len(sample))
     return Estimate(len(sample), mean, deviation, mean - reach, mean + reach)
 
 
