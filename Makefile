@@ -4,7 +4,7 @@ BIN := .venv/bin
 OLDEST := .venv-oldest
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower clean
+.PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower bench-scale clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
@@ -36,6 +36,9 @@ bench-advise: .venv/ready ## safari advise within a full grid over q and server 
 
 bench-flower: .venv/ready-dev ## what SAFARI costs over stock FedAvg in Flower's simulation
 	$(BIN)/python benchmarks/flower.py
+
+bench-scale: .venv/ready ## time per round and memory against the number of clients, to a million
+	$(BIN)/python benchmarks/scale.py
 
 bench-sweep: .venv/ready ## 64 MNIST runs as a sweep, and one after another (needs MNIST)
 	$(BIN)/python benchmarks/sweep.py

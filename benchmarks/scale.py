@@ -1,7 +1,7 @@
 """Time per round and memory against the number of clients: make bench-scale
 
-From a thousand to a million clients of ten samples each, a hundred of them a round; every size in a
-process of its own. Writes benchmarks/results/scale.json and docs/scale.png.
+From a thousand to a million clients of ten samples each, a hundred of them a round for five local
+epochs; every size in a process of its own. Writes benchmarks/results/scale.json and docs/scale.png.
 """
 
 import json
@@ -48,7 +48,7 @@ def measure(folder: Path, clients: int) -> dict[str, float]:
     dataset = safari.Dataset(x, y, x[:5000], y[:5000], client=owner)
     federation = safari.federate(dataset, partition="client", server_samples=0)
     participation = safari.Participation(per_round=PER_ROUND)
-    algorithm = safari.FedAvg(batch_size=SAMPLES)
+    algorithm = safari.FedAvg(batch_size=SAMPLES, local_epochs=5)
     run = prepare(federation, algorithm, safari.Logistic(), participation, ROUNDS, 0, ROUNDS, "float32")
     ready = time.perf_counter() - began
     seconds = []

@@ -60,3 +60,25 @@ def test_a_round_in_which_everyone_drops_out_is_idle(digits):
     assert (rounds["bytes_down"] > 0).all()
     assert (rounds["bytes_up"] == 0).all()
     assert result.summary()["idle_rounds"] == len(rounds) > 0
+
+
+def test_very_many_clients_are_picked_uniformly_too():
+    """Beyond `MANY` a shuffled list is gone through; small fleets draw lots. Both are fair."""
+    mask = np.zeros(5000, bool)
+    mask[::50] = True
+    found = cohorts(mask, 30, 400)
+    assert found.picked.all()
+    assert (np.diff(found.clients, axis=1) > 0).all()
+    assert mask[found.clients].all()
+    share = np.bincount(found.clients.ravel(), minlength=5000)[mask] / 400
+    np.testing.assert_allclose(share, 0.3, atol=0.12)
+    assert abs(share.mean() - 0.3) < 1e-9
+    few = cohorts(np.arange(5000) % 500 == 3, 30, 5)
+    assert (few.picked.sum(axis=1) == 10).all()
+
+
+def test_a_clients_place_in_a_large_fleet_does_not_depend_on_the_others():
+    everyone, half = np.ones(5000, bool), np.arange(5000) % 2 == 0
+    all_picked, half_picked = cohorts(everyone, 100, 20), cohorts(half, 100, 20)
+    for one, other in zip(all_picked.clients, half_picked.clients, strict=True):
+        assert set(one[half[one]]) <= set(other)
