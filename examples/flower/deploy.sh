@@ -8,6 +8,7 @@
 #
 # --nodes N         num-partitions told to every SuperNode
 # --only "I ..."    partitions that get a SuperNode (default: 0 .. N-1)
+# --names "A ..."   client-name of each of those, in their order
 # --simulate        no SuperNodes: Flower's simulation engine plays them
 # --secure          TLS, and SuperNodes authenticated by registered keys
 # --check-refusals  (with --secure) an unregistered key and plaintext must fail
@@ -22,7 +23,7 @@ die() { echo "deploy: $*" >&2; exit 1; }
 say() { echo "deploy: $*"; }
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; }
 
-app='' nodes=10 only='' simulate='' secure='' refusals='' work='' run_config='' cmd=''
+app='' nodes=10 only='' names='' simulate='' secure='' refusals='' work='' run_config='' cmd=''
 while [ $# -gt 0 ]; do
   case $1 in
     --nodes) nodes=${2:?value missing}; shift ;;
@@ -39,6 +40,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+[[ $nodes =~ ^[0-9]+$ ]] || die "--nodes needs a number"
 [ -n "$app" ] || { usage >&2; exit 2; }
 [ -f "$app/pyproject.toml" ] || die "no pyproject.toml in $app"
 app=$(cd "$app" && pwd)
@@ -46,10 +48,13 @@ app=$(cd "$app" && pwd)
 [ -z "$simulate" ] || [ -z "$secure$only" ] || die "--simulate goes with neither --secure nor --only"
 [ -n "$only" ] || only=$(seq -s ' ' 0 $((nodes - 1)))
 read -ra sites <<<"$only"
+read -ra called <<<"$names"
+[ -z "$names" ] || [ ${#called[@]} = ${#sites[@]} ] || die "--names needs one for each node"
 [ -z "$simulate" ] || sites=()
 
 # SuperLink and SuperNode find their helpers (flower-superexec, flwr-serverapp,
 # flwr-clientapp) by PATH, so Flower's venv has to come first there.
+[ -z "${VENV:-}" ] || [ -d "$VENV/bin" ] || die "VENV=$VENV: no such virtual environment"
 [ -z "${VENV:-}" ] || PATH=$(cd "$VENV" && pwd)/bin:$PATH
 flwr=$(command -v flwr) || die "flwr is not on PATH (or set VENV=DIR)"
 export PATH="${flwr%/*}:$PATH"
@@ -170,9 +175,10 @@ if [ -n "$simulate" ]; then
   say "$nodes SuperNodes, simulated"
 fi
 
+own_name=''
 node() { # node NAME PORT SITE ARGS...
   start "$1" flower-supernode "${@:4}" --superlink "$address" --port "$2" \
-    --node-config "partition-id=$3 num-partitions=$nodes"
+    --node-config "partition-id=$3 num-partitions=$nodes${own_name:+ client-name=\"$own_name\"}"
   nodes_started+=("$started")
 }
 online() { # how many SuperNodes the SuperLink has online
@@ -181,10 +187,11 @@ import json, sys
 print(sum(n["status"] == "online" for n in json.load(sys.stdin)["nodes"]))'
 }
 for k in "${!sites[@]}"; do
-  s=${sites[k]}
+  s=${sites[k]} own_name=${called[k]:-}
   node "node-$s" "${ports[k + 1]}" "$s" "${node_args[@]}" \
     ${secure:+--auth-supernode-private-key "$keys/$s"}
 done
+own_name=''
 for k in "${!sites[@]}"; do
   file=$log/node-${sites[k]}.log
   for ((i = 0; i < 600; i++)); do

@@ -96,9 +96,9 @@ def test_what_cannot_be_deployed_is_refused(tmp_path):
 
 def test_an_app_is_not_written_over_anything(tmp_path):
     spec = complete({"data": {"source": "digits", "server_samples": 20}})
-    for name in ("exists", "123"):
+    for name in ("exists", "123", "my_fleet", "my fleet"):
         (tmp_path / "exists").mkdir(exist_ok=True)
         with pytest.raises(InputError, match="--out"):
             write_app(spec, tmp_path / name)
-    write_app(spec, tmp_path / "my fleet-2")
-    assert (tmp_path / "my fleet-2" / "my_fleet_2_app" / "spec.toml").is_file()
+    write_app(spec, tmp_path / "my-fleet-2")
+    assert (tmp_path / "my-fleet-2" / "my_fleet_2_app" / "spec.toml").is_file()

@@ -17,7 +17,7 @@ from numpy_app import GOAL, make_app, nodes, server_step, start
 
 from safari.errors import InputError
 from safari.flower import SafariStrategy
-from safari.flower.arrays import numpy_arrays
+from safari.flower.arrays import array_record, numpy_arrays
 
 ROUNDS = 12
 
@@ -78,6 +78,9 @@ def test_clients_by_name():
     carry_out(made, LocalGrid(app, there), rounds=1)
     assert made.journal.history()["cohort"].to_list() == [[0, 1]]
     assert made.fleet.never_seen() == [2]
+    simulated = strategy(fleet=["a", "b", "c"], per_round=None, q=1.0)
+    carry_out(simulated, LocalGrid(app, nodes(3)), rounds=1)
+    assert simulated.journal.history()["cohort"].to_list() == [[0, 1, 2]]
     names = {row["name"]: row["answered"] for row in made.journal.participation(made.fleet)}
     assert names == {"ward-2": 1, "ward-0": 1, "ward-9": 0}
 
@@ -180,12 +183,14 @@ def test_those_who_are_silent_are_not_waited_for():
 
 def test_too_few_replies_make_it_a_server_round():
     grid = LocalGrid(make_app(), nodes(6))
-    made = strategy(q=1.0, min_replies=4)
+    grid.silent = set(nodes(6))
+    made = strategy(q=1.0, min_replies=3)
+    made.fleet.online(LocalGrid(make_app(), nodes(6)))
     carry_out(made, grid, rounds=2)
     assert made.journal.history()["kind"].to_list() == ["server", "server"]
     replaced = made.journal.happenings().filter(pl.col("event") == "replaced")
     assert len(replaced) == 2
-    assert "3 of 3 clients" in replaced["detail"][0]
+    assert "0 of 3 clients" in replaced["detail"][0]
     alone = strategy(q=1.0, server_step=None)
     carry_out(alone, LocalGrid(make_app(), {}), rounds=2)
     assert alone.journal.history()["kind"].to_list() == ["idle", "idle"]
@@ -236,8 +241,12 @@ def test_two_servers_cannot_write_to_one_folder(tmp_path):
                 carry_out(strategy(checkpoint=tmp_path / "state"))
 
     carry_out(made, rounds=3, evaluate_fn=another)
-    with pytest.raises(InputError, match="begun with 0"):
-        carry_out(strategy(checkpoint=tmp_path / "state", seed=5))
+    for keys, word in (({"seed": 5}, "begun with 0"), ({"fleet": 7}, "begun with 6")):
+        with pytest.raises(InputError, match=word):
+            carry_out(strategy(checkpoint=tmp_path / "state", **keys))
+    grid = LocalGrid(make_app(), nodes(6))
+    with pytest.raises(InputError, match="another model"):
+        strategy(checkpoint=tmp_path / "state").start(grid, array_record({"w": np.zeros(2)}))
 
 
 @pytest.mark.parametrize(
@@ -251,6 +260,12 @@ def test_two_servers_cannot_write_to_one_folder(tmp_path):
         ({"most_norm": -1.0}, "most_norm"),
         ({"seed": -1}, "seed"),
         ({"fleet": 0}, "fleet"),
+        ({"fleet": ["a", "a"], "per_round": 1}, "fleet"),
+        ({"fleet": 2}, "per_round"),
+        ({"min_replies": 4}, "min_replies"),
+        ({"q": "0.8"}, "q"),
+        ({"server_step": 3}, "server_step"),
+        ({"clients": FedProx}, "clients"),
     ],
 )
 def test_wrong_settings_are_refused(keys, word):
@@ -259,6 +274,8 @@ def test_wrong_settings_are_refused(keys, word):
 
 
 def test_a_server_step_that_breaks_is_named():
+    with pytest.raises(InputError, match="must return the arrays"):
+        carry_out(strategy(q=0.0, server_step=lambda arrays, round: None))
     made = strategy(q=0.0, server_step=lambda arrays, round: {"w": arrays["w"] * np.nan, "b": arrays["b"]})
     with pytest.raises(InputError, match=r"round 1.*not finite"):
         carry_out(made)

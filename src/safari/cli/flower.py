@@ -36,5 +36,5 @@ def deploy_command(
         from safari.experiment.spec import load_spec
         from safari.flower.deploy import write_app
 
-        folder = out or Path(f"{Path(spec[0]).stem}-fleet")
+        folder = out or Path(f"{Path(spec[0]).stem}-fleet".replace("_", "-"))
         print(write_app(load_spec(Path(spec[0]), spec[1:]), folder))

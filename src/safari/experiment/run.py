@@ -50,6 +50,9 @@ def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Resul
         if directory.finished():
             return None
         directory.sweep()
+        saved = directory.load_checkpoint()
+        if saved is not None and "about.json" in saved:
+            raise InputError("--resume", str(path), "is a federation of Flower; start its app again to go on")
         given = read_toml(path / SPEC)
         if "compare" in given:
             raise InputError("--resume", str(path), "is a comparison; use `safari compare --resume`")
@@ -59,7 +62,6 @@ def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Resul
         if changed:
             warn(f"changed since this run began, so its last digits may differ: {', '.join(changed)}")
         training = _training(complete(given))
-        saved = directory.load_checkpoint()
         if saved is not None:
             unpack(saved, training)
         return _train(training, directory, watch)

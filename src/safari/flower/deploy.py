@@ -62,12 +62,15 @@ README = Template("""# $name
 
 A Flower app, written by `safari flower deploy` from `$package/spec.toml`: $clients clients,
 algorithm $algorithm, $rounds rounds. What was simulated by `safari run` runs here on real clients:
-the same coins, the same cohorts, the same batches.
+the same coins and batches, and the same cohorts if the same clients are there (those that the spec
+excludes are asked if they connect, unless `simulate-absence=true`).
 
-Everywhere: `pip install "safari-fl[flower]==$version"`.
+Everywhere: safari with the extra `flower`, version $version.
 
-**On one machine, simulated by Flower:**
+**On one machine, simulated by Flower** (which leaves a SuperLink running in the background):
 
+    export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
+    flwr federation simulation-config @none/default local --num-supernodes $clients
     flwr run . local --stream
 
 **On real machines.** The server:
@@ -83,9 +86,9 @@ configuration:
 
     flwr run . fleet --stream --run-config 'checkpoint="/var/lib/$name"'
 
-Clients that never connect, leave or hang do not stop it. The checkpoint folder holds the model, the
-history and who took part; `safari report /var/lib/$name` shows it, `safari compare` sets it beside a
-simulated run. Start the same command again after a crash: it goes on with the next round.
+Clients that never connect, leave or hang do not stop it. In the end the checkpoint folder holds the
+model, the history and who took part; `safari report /var/lib/$name` draws it, `safari compare` sets it
+beside a simulated run. Start the same command again after a crash: it goes on with the next round.
 
 `--insecure` is for trials. safari's `examples/flower/deploy.sh --secure` shows TLS and
 authenticated nodes, from making the certificates to turning strangers away.
@@ -96,9 +99,10 @@ def write_app(spec: Spec, out: Path) -> Path:
     """Write the Flower app of a spec into the new folder `out`. Nothing is written unless it is sound."""
     refuse_existing(out)
     job = Job(spec)
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,31}", out.name):
+        hint = "its last part must be a name of letters, digits and hyphens, 32 at the most"
+        raise InputError("--out", str(out), hint)
     package = re.sub(r"\W", "_", out.name.lower()).strip("_").removesuffix("_app") + "_app"
-    if not package.isidentifier():
-        raise InputError("--out", str(out), "its last part must be a name, such as my-fleet")
     tables = spec.plain()
     source = Path(str(tables["data"]["source"]))
     if source.suffix and source.exists():

@@ -25,7 +25,8 @@ PATIENCE = 5
 class Fleet:
     """Clients by number, 0 to `size` - 1, and the nodes that they are connected by.
 
-    `names` are the names of the clients in the order of their numbers. Without them, names
+    `names` are the names of the clients in the order of their numbers; one that gives a number
+    instead, as simulated nodes do, is the client of that number. Without them, names
     that are whole numbers (partitions) stand for themselves and others are numbered as they come.
     """
 
@@ -44,6 +45,11 @@ class Fleet:
             return cls(size=clients, deadline=deadline)
         names = [str(name) for name in clients]
         return cls(size=len(names), names=names, fixed=True, deadline=deadline)
+
+    @property
+    def declared(self) -> int | list[str] | None:
+        """What the user said of the fleet."""
+        return self.names if self.fixed else self.size
 
     @property
     def known(self) -> int:
@@ -78,7 +84,8 @@ class Fleet:
             time.sleep(0.2)
         found = self.online(grid)
         wanted = f" of {self.size}" if self.size else ""
-        log(INFO, "safari: %d%s clients are connected: %s", len(found), wanted, self._list(found))
+        level = INFO if found else WARNING
+        log(level, "safari: %d%s clients are connected: %s", len(found), wanted, self._list(found))
         return found
 
     def never_seen(self) -> list[int]:
@@ -105,6 +112,8 @@ class Fleet:
         """The client's number; -1 for a node that belongs to nobody known."""
         if name in self.names:
             return self.names.index(name)
+        if self.fixed and name.isdecimal() and int(name) < len(self.names):
+            return int(name)
         if self.fixed:
             log(WARNING, "safari: node %d calls itself %r, which is no client of this fleet", node, name)
             return -1

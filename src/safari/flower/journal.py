@@ -5,10 +5,11 @@ The rounds are those of a simulated run, in the same file; reports and compariso
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from logging import INFO
+from logging import WARNING
 from typing import Any
 
 import polars as pl
+from flwr.app import MetricRecord
 from flwr.common import log
 
 from safari.flower.fleet import Fleet
@@ -40,7 +41,7 @@ class Journal:
         self.events.append(row)
         if event not in ("asked", "answered"):
             who = "" if client is None else f"client {name} "
-            log(INFO, "safari: round %d: %s%s%s", round, who, event, f": {detail}" if detail else "")
+            log(WARNING, "safari: round %d: %s%s%s", round, who, event, f": {detail}" if detail else "")
 
     def clients(self, round: int, event: str) -> list[int]:
         """The clients that `event` befell in a round, in ascending order."""
@@ -52,6 +53,13 @@ class Journal:
         row["accuracy"], row["loss"] = accuracy, loss
         before = self.rounds[-2]["accuracy_synced"] if len(self.rounds) > 1 else None
         row["accuracy_synced"] = accuracy if row["kind"] == "server" else before
+
+    def scores(self) -> dict[int, MetricRecord]:
+        """What was measured of the rounds so far, as Flower keeps it."""
+        rows = [row for row in self.rounds if row["accuracy"] is not None and row["loss"] is not None]
+        return {
+            row["round"]: MetricRecord({name: row[name] for name in ("accuracy", "loss")}) for row in rows
+        }
 
     def history(self) -> pl.DataFrame:
         return pl.DataFrame(self.rounds, schema=HISTORY_SCHEMA)

@@ -57,7 +57,12 @@ class Folder:
             "round": round,
             "seed": seed,
             "journal": {"rounds": journal.rounds, "events": journal.events, "seconds": journal.seconds},
-            "fleet": {"names": fleet.names, "seen": sorted(fleet.seen), "nodes": list(fleet.nodes.items())},
+            "fleet": {
+                "clients": fleet.declared,
+                "names": fleet.names,
+                "seen": sorted(fleet.seen),
+                "nodes": list(fleet.nodes.items()),
+            },
         }
         parts = {"model": arrays, "clients": strategy_state(clients)}
         if left is not None:
@@ -69,17 +74,25 @@ class Folder:
             round, {ABOUT: json.dumps(about).encode(), STATE: save_tensors(tensors)}
         )
 
-    def load(self, seed: int, fleet: Fleet, clients: Strategy) -> "Saved | None":
-        """The last round that was saved, with `fleet` and `clients` put where they were."""
-        files = self.directory.load_checkpoint()
+    def load(self, seed: int, arrays: Arrays, fleet: Fleet, clients: Strategy) -> "Saved | None":
+        """The last round that was saved, with `fleet` and `clients` put where they were.
+
+        Refuses what was saved of another federation: seed, fleet or `arrays` that differ.
+        """
+        files, place = self.directory.load_checkpoint(), self.directory.path
         if files is None:
             return None
+        if ABOUT not in files:
+            raise InputError("checkpoint", str(place), "is a simulated run; choose another folder")
         about = json.loads(files[ABOUT])
         if about["seed"] != seed:
-            place = self.directory.path
             raise InputError(
                 "seed", seed, f"{place} was begun with {about['seed']}; choose another checkpoint"
             )
+        if about["fleet"]["clients"] != fleet.declared:
+            begun = about["fleet"]["clients"]
+            hint = f"{place} was begun with {begun}; choose another checkpoint"
+            raise InputError("fleet", fleet.declared, hint)
         if not fleet.fixed:
             fleet.names = about["fleet"]["names"]
         fleet.nodes = dict(about["fleet"]["nodes"])
@@ -88,6 +101,10 @@ class Folder:
         for name, array in load_tensors(files[STATE]).items():
             part, _, inner = name.partition(":")
             parts.setdefault(part, {})[inner] = array
+        if _layout(parts["model"]) != _layout(arrays):
+            raise InputError(
+                "initial_arrays", "shapes", f"{place} holds another model; choose another checkpoint"
+            )
         restore_strategy(clients, parts.get("clients", {}))
         journal = Journal(**about["journal"])
         return Saved(about["round"], parts["model"], parts.get("left"), journal, parts.get("known"))
@@ -101,6 +118,10 @@ class Folder:
         self.directory.write(MODEL, save_tensors(delivered))
         summary = journal.log(journal.never_took_part(fleet)).summary()
         self.directory.write_json(SUMMARY, {**summary, "participation": participation})
+
+
+def _layout(arrays: Arrays) -> dict[str, tuple[Any, ...]]:
+    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
 
 
 @dataclass(frozen=True)

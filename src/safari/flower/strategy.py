@@ -17,7 +17,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result, Strategy
 
 from safari.algorithms import AdaptiveQ
-from safari.errors import InputError, check, check_count, check_fraction, check_positive, check_seed
+from safari.errors import InputError
 from safari.flower.arrays import Arrays, array_record, cast_like, numpy_arrays
 from safari.flower.chance import Chance, Coin
 from safari.flower.exchange import Only, bytes_of, exchange, one_line
@@ -25,6 +25,7 @@ from safari.flower.fleet import Fleet
 from safari.flower.journal import Journal
 from safari.flower.replies import Gate
 from safari.flower.server_steps import Estimating, ServerStep
+from safari.flower.settings import check_fleet, check_parts, check_rounds
 from safari.flower.state import Folder
 from safari.flower.wrapped import attribute_of, show_everyone
 
@@ -82,6 +83,8 @@ class SafariStrategy(Strategy):
         checkpoint: str | Path | None = None,
         spec: dict[str, Any] | None = None,
     ):
+        check_parts(q, server_step, clients, client_path)
+        check_rounds(seed, round_deadline, start_deadline, most_norm)
         self.clients = clients or FedAvg(fraction_evaluate=0.0)
         self.server_step = server_step
         self.fleet = Fleet.of(fleet, round_deadline)
@@ -92,7 +95,7 @@ class SafariStrategy(Strategy):
         self.chance = Chance(seed)
         self.checkpoint = Path(checkpoint) if checkpoint else None
         self.spec = spec
-        self._check(q, fleet, most_norm)
+        check_fleet(self.fleet, per_round, min_replies)
         self.gate = Gate(attribute_of(self.clients, "weighted_by_key", "num-examples"), most_norm)
         self.evaluated = float(attribute_of(self.clients, "fraction_evaluate", 0.0))
         show_everyone(self.clients)
@@ -101,35 +104,13 @@ class SafariStrategy(Strategy):
         self.stumbles = 0
         self._turn: Turn | None = None
 
-    def _check(self, q: float | AdaptiveQ, fleet: Any, most_norm: float | None) -> None:
-        check_positive("round_deadline", self.round_deadline)
-        check(self.start_deadline >= 0, "start_deadline", self.start_deadline, "must be at least 0")
-        check_count("min_replies", self.min_replies)
-        check_seed("seed", self.chance.seed)
-        if self.per_round is not None:
-            check_count("per_round", self.per_round)
-        if isinstance(fleet, int):
-            check_count("fleet", fleet)
-        if most_norm is not None:
-            check_positive("most_norm", most_norm)
-        if isinstance(q, AdaptiveQ):
-            able = isinstance(self.server_step, Estimating)
-            check(
-                able, "server_step", self.server_step, "an AdaptiveQ needs one that has `rate` and `halves`"
-            )
-            path = self.coin.path
-            check(path is not None and path > 0, "client_path", path, "an AdaptiveQ needs a rate times steps")
-        else:
-            check_fraction("q", q)
-            needless = self.server_step is not None or q == 1
-            check(
-                needless, "server_step", None, "the server needs a step to take in its rounds, unless q is 1"
-            )
-
     def summary(self) -> None:
         """Log what this strategy is."""
-        log(INFO, "\t├──> SAFARI: q %s, %s clients a round", self.coin.q, self.per_round or "all")
-        log(INFO, "\t├──> Deadline: %g s, at least %d replies", self.round_deadline, self.min_replies)
+        q = self.coin.q if isinstance(self.coin.q, AdaptiveQ) else f"{self.coin.q:g}"
+        log(INFO, "\t├──> SAFARI: q %s, %s clients a round", q, self.per_round or "all")
+        log(INFO, "\t├──> Deadline: %g s, replies needed: %d", self.round_deadline, self.min_replies)
+        if self.checkpoint is not None:
+            log(INFO, "\t├──> State saved in %s", self.checkpoint.resolve())
         log(INFO, "\t└──> Client rounds by %s:", type(self.clients).__name__)
         self.clients.summary()
 
@@ -220,11 +201,14 @@ class SafariStrategy(Strategy):
     def _serve(self, turn: Turn) -> ArrayRecord:
         assert self.server_step is not None
         made = self.server_step(numpy_arrays(turn.arrays), turn.round)
+        if not isinstance(made, dict):
+            kind = type(made).__name__
+            raise InputError("server_step", f"in round {turn.round}", f"must return the arrays, not {kind}")
         arrays = cast_like(array_record(made), turn.arrays)
         fault = Gate().arrays_fault(turn.arrays, arrays)
         if fault is not None:
             raise InputError(
-                "server_step", f"round {turn.round}", f"gave arrays that cannot be used: {fault}"
+                "server_step", f"in round {turn.round}", f"gave arrays that cannot be used: {fault}"
             )
         self.left = numpy_arrays(arrays)
         return arrays
@@ -302,12 +286,15 @@ class SafariStrategy(Strategy):
     ) -> Result:  # fmt: skip
         result, done = Result(), 0
         self.coin.start(numpy_arrays(arrays))
-        saved = None if folder is None else folder.load(self.chance.seed, self.fleet, self.clients)
+        start = numpy_arrays(arrays)
+        saved = None if folder is None else folder.load(self.chance.seed, start, self.fleet, self.clients)
         if saved is not None:
             done, self.left, self.journal = saved.round, saved.left, saved.journal
             self.coin.known = saved.known(self.coin.known)
             arrays = array_record(saved.arrays)
-            log(INFO, "safari: going on after round %d of %d", done, last)
+            word = "going on after" if done < last else "finished already:"
+            log(INFO, "safari: %s round %d of %d", word, done, last)
+            result.evaluate_metrics_serverapp |= self.journal.scores()
         elif evaluate is not None and (first := evaluate(0, arrays)) is not None:
             result.evaluate_metrics_serverapp[0] = first
         self.summary()
