@@ -1,0 +1,93 @@
+"""How fast a GPU trains: python benchmarks/gpu.py (needs MNIST, and a GPU)
+
+MNIST, softmax regression, the paper's setting (10 clients of 5400 samples, 5 a round, SAFARI with
+q = 0.8, 150 rounds, evaluated every round): one run, and 240 runs side by side. The network of the
+CIFAR-10 experiments on random images of that shape (10 clients of 5000, 5 a round, batches of 500,
+bfloat16): floating-point operations a second, counting 106 million a sample and step. Compilation is
+timed apart. Writes benchmarks/results/gpu.json.
+"""
+
+import json
+import statistics
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import safari
+from safari.bundle import Bundle
+from safari.data.sources import load
+from safari.engine import prepare, program_for, start
+from safari.experiment.versions import provenance
+
+RESULT = Path(__file__).parent / "results" / "gpu.json"
+ROUNDS, STRETCH, RUNS, REPEATS = 150, 64, 240, 5
+CIFAR_ROUNDS, OPERATIONS = 20, 106e6
+
+
+def timed(program, run, carry, rounds):
+    """Median seconds of `rounds` rounds, from the carry of the first round on."""
+    seconds = []
+    for _ in range(REPEATS):
+        began, now = time.perf_counter(), carry
+        for first in range(0, rounds, STRETCH):
+            now, record = program(run, now, first, min(STRETCH, rounds - first))
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds), record
+
+
+def mnist_run(dataset, seed):
+    sizes = {"clients": 10, "samples_per_client": 5400, "server_samples": 1000}
+    federation = safari.federate(dataset, **sizes, server_disjoint=False, seed=seed)
+    algorithm = safari.Safari(safari.FedAvg(), safari.ServerSGD(), q=0.8)
+    missing = safari.Participation(excluded=4, per_round=5)
+    return prepare(federation, algorithm, safari.Logistic(), missing, ROUNDS, seed, 1, "float32")
+
+
+def mnist():
+    dataset = load("mnist")
+    runs = [mnist_run(dataset, seed) for seed in range(RUNS)]
+    carry = start(runs[0])
+    program, compiling = program_for(runs[0], carry)
+    one, record = timed(program, runs[0], carry, ROUNDS)
+    bundle = Bundle(runs, RUNS)
+    stacked, compiling_stacked = program_for(bundle.run, bundle.carry, bundle.stacked)
+    many, _ = timed(stacked, bundle.run, bundle.carry, ROUNDS)
+    last = (ROUNDS - 1) % STRETCH
+    return {
+        "one_run_seconds": one,
+        "one_run_compile_seconds": compiling,
+        "accuracy": float(record.score.correct[last].sum()) / 10_000,
+        f"{RUNS}_runs_seconds": many,
+        f"{RUNS}_runs_compile_seconds": compiling_stacked,
+    }
+
+
+def cifar(precision):
+    chance = np.random.default_rng(0)
+    x, y = chance.integers(0, 256, (50_000, 32, 32, 3), dtype=np.uint8), np.arange(50_000) % 10
+    dataset = safari.Dataset(x, y, x[:1000], y[:1000], augment=True)
+    federation = safari.federate(dataset, clients=10, classes_per_client=10, server_samples=0)
+    algorithm = safari.FedAvg(batch_size=500, clip=10.0)
+    chosen = safari.Participation(per_round=5)
+    run = prepare(federation, algorithm, safari.CNN(), chosen, 5000, 0, 5000, precision)
+    carry = start(run)
+    program, compiling = program_for(run, carry)
+    seconds, _ = timed(program, run, carry, CIFAR_ROUNDS)
+    return {
+        "seconds_a_round": seconds / CIFAR_ROUNDS,
+        "compile_seconds": compiling,
+        "tera_operations_a_second": CIFAR_ROUNDS * 5 * 5000 * OPERATIONS / seconds / 1e12,
+    }
+
+
+def main():
+    result = {"mnist": mnist(), "cifar10": {kind: cifar(kind) for kind in ("bfloat16", "tf32")}}
+    result["made"] = {**provenance(), "command": "python benchmarks/gpu.py", "jax": jax.__version__}
+    RESULT.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
