@@ -64,11 +64,11 @@ def test_a_spec_trains_on_real_clients_as_it_was_simulated(fleet, tmp_path):
 
 def test_faults_of_all_kinds_do_not_stop_the_training(fleet):
     state = state_of(fleet, "faults")
-    config = {"rounds": 4, "deadline": 14.0, "checkpoint": str(state), "nan": 0, "shape": 1, "sleep": 2}
+    config = {"rounds": 3, "deadline": 16.0, "checkpoint": str(state), "nan": 0, "shape": 1, "sleep": 2}
     run = fleet.start(NAUGHTY, **config)
-    fleet.wait_until("round 1 of 4", 120)
+    fleet.wait_until("round 1 of 3", 120)
     fleet.kill("flower-supernode", "partition-id=5 ")
-    fleet.wait_until("round 2 of 4", 60)
+    fleet.wait_until("round 2 of 3", 60)
     fleet.kill("flwr-serverapp")
     run.kill()
     run.wait()
@@ -76,20 +76,22 @@ def test_faults_of_all_kinds_do_not_stop_the_training(fleet):
     saved = pl.DataFrame(json.loads(about.read_text())["journal"]["rounds"], schema=HISTORY_SCHEMA)
     log = fleet.said() + fleet.finish(fleet.start(NAUGHTY, **config), state, 180)
     history = pl.read_parquet(state / "metrics.parquet")
-    assert history["round"].to_list() == [1, 2, 3, 4]
+    assert history["round"].to_list() == [1, 2, 3]
     assert history.head(len(saved)).equals(saved)
-    assert f"going on after round {len(saved)} of 4" in log
+    assert f"going on after round {len(saved)} of 3" in log
     events = pl.read_parquet(state / "events.parquet")
 
     def befell(client: int, event: str) -> int:
         return len(events.filter((pl.col("client") == client) & (pl.col("event") == event)))
 
-    assert befell(0, "rejected") >= 3
-    assert befell(1, "rejected") >= 3
+    for client in (0, 1, 2):
+        assert befell(client, "answered") == 0
+    assert befell(0, "rejected") >= 1
+    assert befell(1, "rejected") >= 1
     assert befell(2, "late") + befell(2, "failed") >= 1
     assert befell(5, "late") + befell(5, "left") + befell(5, "failed") >= 1
-    assert befell(7, "answered") >= 3
-    assert befell(8, "answered") >= 3
+    assert befell(7, "answered") >= 1
+    assert befell(8, "answered") >= 1
     for words in (
         "client 0 rejected: w is not finite",
         "client 1 rejected: w has shape (5,)",

@@ -56,7 +56,6 @@ def simulated(spec):
         "algorithm.clients.weights=size algorithm.clients.global_rate=0.7",
         "algorithm.clients.name=fedadam",
         "algorithm.q=adaptive",
-        "algorithm.name=fedavg",
         "model.name=mlp algorithm.clients.clip=0.5",
     ],
 )
