@@ -5,8 +5,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "safari"
 FLOORS = (
-    {"branching", "errors", "randomness", "version"},
+    {"branching", "errors", "lazy", "randomness", "version"},
     {"data", "participation", "models"},
+    {"compiled"},
     {"algorithms"},
     {"evaluation"},
     {"engine"},

@@ -3,8 +3,9 @@
 Names are imported when they are first asked for: a process that needs little starts fast.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from safari.lazy import lazily
 
 if TYPE_CHECKING:
     from safari.algorithms import SCAFFOLD, AdaptiveQ, FedAdam, FedAvg, FedOpt, FedProx, Safari, ServerSGD
@@ -58,52 +59,48 @@ __all__ = [
     "train",
 ]
 
-_PLACES = {
-    "safari.algorithms": (
-        "AdaptiveQ",
-        "FedAdam",
-        "FedAvg",
-        "FedOpt",
-        "FedProx",
-        "SCAFFOLD",
-        "Safari",
-        "ServerSGD",
-    ),
-    "safari.data": (
-        "Coverage",
-        "Dataset",
-        "Federation",
-        "federate",
-    ),
-    "safari.errors": ("InputError",),
-    "safari.models": (
-        "CNN",
-        "Logistic",
-        "MLP",
-        "Model",
-    ),
-    "safari.participation": (
-        "Always",
-        "Bernoulli",
-        "Cyclic",
-        "Diurnal",
-        "LongTail",
-        "Markov",
-        "Participation",
-        "Trace",
-    ),
-    "safari.result": ("Result",),
-    "safari.verb": ("train",),
-    "safari.training": ("Diverged",),
-    "safari.version": ("__version__",),
-}
-_PLACE = {name: module for module, names in _PLACES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACE:
-        raise AttributeError(f"module 'safari' has no attribute {name!r}")
-    return getattr(import_module(_PLACE[name]), name)
+__getattr__ = lazily(
+    __name__,
+    {
+        "algorithms": (
+            "AdaptiveQ",
+            "FedAdam",
+            "FedAvg",
+            "FedOpt",
+            "FedProx",
+            "SCAFFOLD",
+            "Safari",
+            "ServerSGD",
+        ),
+        "data": (
+            "Coverage",
+            "Dataset",
+            "Federation",
+            "federate",
+        ),
+        "errors": ("InputError",),
+        "models": (
+            "CNN",
+            "Logistic",
+            "MLP",
+            "Model",
+        ),
+        "participation": (
+            "Always",
+            "Bernoulli",
+            "Cyclic",
+            "Diurnal",
+            "LongTail",
+            "Markov",
+            "Participation",
+            "Trace",
+        ),
+        "result": ("Result",),
+        "verb": ("train",),
+        "training": ("Diverged",),
+        "version": ("__version__",),
+    },
+)
 
 
 def __dir__() -> list[str]:

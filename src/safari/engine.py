@@ -24,7 +24,7 @@ from safari.branching import choose, stacked_runs
 from safari.data import Federation
 from safari.errors import check_count, check_seed, naming
 from safari.evaluation import Score, evaluate, no_score
-from safari.models import Model
+from safari.models import Model, Params
 from safari.participation import Cohort, Participation, Roster
 from safari.randomness import Streams, streams_of
 
@@ -90,12 +90,16 @@ def check_train(rounds: int, seed: int, evaluate_every: int) -> None:
     check_seed("train.seed", seed)
 
 
-def start(run: Run) -> Carry:
-    """The carry before the first round."""
+def initial_params(run: Run) -> Params:
+    """The parameters before the first round."""
     dataset = run.task.federation.dataset
     with naming("model"):
-        params = run.task.model.init(run.streams.initialisation, dataset.shape, dataset.classes)
-    state = run.algorithm.init(params, run.task)
+        return run.task.model.init(run.streams.initialisation, dataset.shape, dataset.classes)
+
+
+def start(run: Run) -> Carry:
+    """The carry before the first round."""
+    state = run.algorithm.init(initial_params(run), run.task)
     return Carry(state, run.roster.init(run.streams), no_score(run.task))
 
 

@@ -23,6 +23,7 @@ PIPED_WIDTH = 160
 @contextmanager
 def command() -> Iterator[None]:
     """Turn the errors that users cause into one line and an exit code."""
+    from safari.compiled import keep_compiled_programs
     from safari.training import Diverged
 
     keep_compiled_programs()
@@ -79,15 +80,3 @@ def make_folder(path: Path) -> None:
 def say(line: str) -> None:
     """A line for the user, apart from what a command prints as its result."""
     print(line, file=sys.stderr, flush=True)
-
-
-def keep_compiled_programs() -> None:
-    """Let JAX keep compiled programs between commands, beside fetched data."""
-    import jax
-
-    from safari.data.sources.download import cache_folder
-
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
-    jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)

@@ -2,6 +2,7 @@
 
 import io
 import json
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from safari.experiment.directory import DIAGNOSTICS
 from safari.models import Params
 from safari.training import Training
 
+T = TypeVar("T")
 STATE, HISTORY, SECONDS = "state.safetensors", "history.parquet", "seconds.json"
 
 
@@ -43,7 +45,7 @@ def unpack(files: dict[str, bytes], training: Training) -> None:
 
 def pack_tensors(tree: PyTree) -> bytes:
     """The leaves of a pytree as safetensors, named by their paths."""
-    return save_tensors({name: np.asarray(leaf) for name, leaf in named_leaves(tree)})
+    return save_tensors(named_arrays(tree))
 
 
 def unpack_tensors(content: bytes, like: Carry) -> Carry:
@@ -52,8 +54,7 @@ def unpack_tensors(content: bytes, like: Carry) -> Carry:
     names = [name for name, _ in named_leaves(like)]
     if sorted(names) != sorted(found):
         raise InputError("checkpoint", "state.safetensors", "belongs to another run than spec.toml describes")
-    leaves = [jnp.asarray(found[name]) for name in names]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves)
+    return from_named(found, like)
 
 
 def pack_model(params: Params) -> bytes:
@@ -65,6 +66,17 @@ def pack_table(table: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
     table.write_parquet(buffer, compression="zstd")
     return buffer.getvalue()
+
+
+def named_arrays(tree: PyTree) -> dict[str, np.ndarray]:
+    """The leaves by their paths, as NumPy arrays."""
+    return {name: np.asarray(leaf) for name, leaf in named_leaves(tree)}
+
+
+def from_named(found: dict[str, np.ndarray], like: T) -> T:
+    """A pytree of the structure of `like` with the leaves that `named_arrays` gave."""
+    leaves = [jnp.asarray(found[name]) for name, _ in named_leaves(like)]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
 def named_leaves(tree: PyTree) -> list[tuple[str, jax.Array]]:

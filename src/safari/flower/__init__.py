@@ -4,8 +4,9 @@
 Names are imported when they are first asked for: what runs on clients starts fast.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from safari.lazy import lazily
 
 if TYPE_CHECKING:
     from safari.flower.identity import identify
@@ -15,19 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Gate", "SafariStrategy", "ServerStep", "identify", "torch_server_step"]
 
-_PLACE = {
-    "Gate": "replies",
-    "SafariStrategy": "strategy",
-    "ServerStep": "server_steps",
-    "identify": "identity",
-    "torch_server_step": "server_steps",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACE:
-        raise AttributeError(f"module 'safari.flower' has no attribute {name!r}")
-    return getattr(import_module(f"safari.flower.{_PLACE[name]}"), name)
+__getattr__ = lazily(
+    __name__,
+    {
+        "identity": ("identify",),
+        "replies": ("Gate",),
+        "server_steps": ("ServerStep", "torch_server_step"),
+        "strategy": ("SafariStrategy",),
+    },
+)
 
 
 def __dir__() -> list[str]:

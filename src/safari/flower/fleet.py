@@ -64,16 +64,12 @@ class Fleet:
 
         One that does not answer in time is nobody yet, and is asked again later.
         """
-        connected = sorted(grid.get_node_ids())
+        connected = set(grid.get_node_ids())
         now = time.monotonic()
-        new = [node for node in connected if node not in self.nodes and now > self._asked.get(node, -1.0)]
+        new = [node for node in sorted(connected - set(self.nodes)) if now > self._asked.get(node, -1.0)]
         if new:
             self._ask(grid, new)
-        order = list(self.nodes)
-        found: dict[int, int] = {}
-        for node in sorted((node for node in connected if node in self.nodes), key=order.index):
-            if (client := self.nodes[node]) >= 0:
-                found[client] = node
+        found = {client: node for node, client in self.nodes.items() if node in connected and client >= 0}
         self.seen |= set(found)
         return dict(sorted(found.items()))
 

@@ -5,6 +5,7 @@ The rounds are those of a simulated run, in the same file; reports and compariso
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from logging import WARNING
 from typing import Any
 
@@ -44,8 +45,9 @@ class Journal:
             log(WARNING, "safari: round %d: %s%s%s", round, who, event, f": {detail}" if detail else "")
 
     def clients(self, round: int, event: str) -> list[int]:
-        """The clients that `event` befell in a round, in ascending order."""
-        return sorted(row["client"] for row in self.events if row["round"] == round and row["event"] == event)
+        """The clients that `event` befell in the round that is being noted, in ascending order."""
+        last = takewhile(lambda row: row["round"] == round, reversed(self.events))
+        return sorted(row["client"] for row in last if row["event"] == event)
 
     def score(self, accuracy: float | None, loss: float | None) -> None:
         """How good the model is after the round just noted."""

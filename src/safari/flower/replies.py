@@ -37,9 +37,10 @@ class Gate:
                 sound.append(reply)
             else:
                 turned.append(Turned(reply.metadata.src_node_id, reason))
-        usual = Counter(_layout(reply) for reply in sound).most_common(1)
-        taken = [reply for reply in sound if _layout(reply) == usual[0][0]]
-        odd = [reply for reply in sound if _layout(reply) != usual[0][0]]
+        layouts = [_layout(reply) for reply in sound]
+        usual = max(layouts, key=Counter(layouts).__getitem__, default=None)
+        taken = [reply for reply, layout in zip(sound, layouts, strict=True) if layout == usual]
+        odd = [reply for reply, layout in zip(sound, layouts, strict=True) if layout != usual]
         turned += [Turned(reply.metadata.src_node_id, "other metrics than the others'") for reply in odd]
         return taken, turned
 

@@ -6,18 +6,17 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Int
 
 from safari.algorithms import Safari, ServerSGD, Task
 from safari.algorithms.base import Turn
 from safari.algorithms.client import ClientAlgorithm, ClientState
 from safari.algorithms.server_sgd import ServerState
-from safari.data.sources.download import cache_folder
-from safari.engine import Run
+from safari.compiled import keep_compiled_programs
+from safari.engine import Run, initial_params
 from safari.errors import InputError
 from safari.evaluation import evaluate
-from safari.experiment.checkpoint import named_leaves
+from safari.experiment.checkpoint import from_named, named_arrays
 from safari.experiment.spec import Spec, load_spec
 from safari.flower.arrays import Arrays
 from safari.models import Params
@@ -40,22 +39,20 @@ class Job:
             name = spec.tables["algorithm"]["clients"]["name"]
             raise InputError("algorithm.clients.name", name, "keeps a memory on clients; Flower's keep none")
         self.clients = clients
+        self._like = jax.eval_shape(self.start)
         self._train = eqx.filter_jit(train_client)
         self.serve = eqx.filter_jit(serve)
-        self._evaluate = eqx.filter_jit(lambda task, params: evaluate(task, params))
+        self._evaluate = eqx.filter_jit(evaluate)
 
     def start(self) -> Params:
         """The parameters before the first round."""
-        dataset = self.run.task.federation.dataset
-        return self.run.task.model.init(self.run.streams.initialisation, dataset.shape, dataset.classes)
+        return initial_params(self.run)
 
     def arrays(self, params: Params) -> Arrays:
-        return {name: np.asarray(leaf) for name, leaf in named_leaves(params)}
+        return named_arrays(params)
 
     def params(self, arrays: Arrays) -> Params:
-        like = jax.eval_shape(self.start)
-        leaves = [jnp.asarray(arrays[name]) for name, _ in named_leaves(like)]
-        return jax.tree.unflatten(jax.tree.structure(like), leaves)
+        return from_named(arrays, self._like)
 
     def train(self, arrays: Arrays, client: int, round: int) -> Arrays:
         """A client's arrays after its part of a round, counted from 1."""
@@ -66,8 +63,7 @@ class Job:
 
     def weight(self, client: int) -> float:
         """How much a client counts in the average."""
-        samples = int(self.run.task.federation.clients.count[client])
-        return float(samples if self.clients.weights == "size" else 1)
+        return float(self.samples(client) if self.clients.weights == "size" else 1)
 
     def samples(self, client: int) -> int:
         return int(self.run.task.federation.clients.count[client])
@@ -106,6 +102,5 @@ def server_turn(run: Run, number: Int[Array, ""]) -> Turn:
 @lru_cache(maxsize=4)
 def job_of(spec: Path, overrides: str = "") -> Job:
     """The job of a spec file, prepared once in a process; programs are kept on disk."""
-    jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    keep_compiled_programs(least_seconds=0.1)
     return Job(load_spec(spec, overrides.split()))

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import polars as pl
 import tomli_w
 from flwr.serverapp.strategy import Strategy
@@ -20,7 +17,7 @@ from safetensors.numpy import save as save_tensors
 
 from safari.algorithms.adaptive_q import Knowledge
 from safari.errors import InputError
-from safari.experiment.checkpoint import named_leaves, pack_table
+from safari.experiment.checkpoint import from_named, named_arrays, pack_table
 from safari.experiment.directory import METRICS, MODEL, SUMMARY, Directory
 from safari.experiment.versions import versions
 from safari.flower.arrays import Arrays
@@ -68,7 +65,7 @@ class Folder:
         if left is not None:
             parts["left"] = left
         if known is not None:
-            parts["known"] = {name: np.asarray(leaf) for name, leaf in named_leaves(known)}
+            parts["known"] = named_arrays(known)
         tensors = {f"{part}:{name}": array for part, held in parts.items() for name, array in held.items()}
         self.directory.save_checkpoint(
             round, {ABOUT: json.dumps(about).encode(), STATE: save_tensors(tensors)}
@@ -136,7 +133,4 @@ class Saved:
 
     def known(self, like: Knowledge | None) -> Knowledge | None:
         """What an adaptive q knew, in the structure of `like`."""
-        if like is None or self._known is None:
-            return None
-        leaves = [jnp.asarray(self._known[name]) for name, _ in named_leaves(like)]
-        return jax.tree.unflatten(jax.tree.structure(like), leaves)
+        return None if like is None or self._known is None else from_named(self._known, like)

@@ -285,8 +285,8 @@ class SafariStrategy(Strategy):
         evaluate_config: ConfigRecord | None, evaluate: Evaluate | None, folder: Folder | None,
     ) -> Result:  # fmt: skip
         result, done = Result(), 0
-        self.coin.start(numpy_arrays(arrays))
         start = numpy_arrays(arrays)
+        self.coin.start(start)
         saved = None if folder is None else folder.load(self.chance.seed, start, self.fleet, self.clients)
         if saved is not None:
             done, self.left, self.journal = saved.round, saved.left, saved.journal
