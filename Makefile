@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLDEST := .venv-oldest
+SPREAD := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower bench-scale clean
@@ -11,13 +12,13 @@ demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	$(BIN)/safari compare examples/digits.toml --out runs/demo
 
 test: .venv/ready-dev test-oldest ## everything, on the newest JAX; the core also on the oldest
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --ignore tests/fleet
+	$(BIN)/python -m pytest $(SPREAD) --ignore tests/fleet
 
 test-fleet: .venv/ready-dev ## SAFARI on real processes: a SuperLink, SuperNodes, faults, TLS
-	$(BIN)/python -m pytest tests/fleet
+	$(BIN)/python -m pytest $(SPREAD) tests/fleet
 
 test-oldest: $(OLDEST)/ready
-	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest --numprocesses 2 --dist loadfile tests/test_oracle.py tests/algorithms
+	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest $(SPREAD) tests/test_oracle.py tests/algorithms
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .

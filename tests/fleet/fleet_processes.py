@@ -13,6 +13,9 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).parents[2]
+NAUGHTY = Path(__file__).parent / "naughty"
+ABSENT = (3, 4, 6, 9)
+PRESENT = [client for client in range(10) if client not in ABSENT]
 DEPLOY = ROOT / "examples" / "flower" / "deploy.sh"
 BIN = Path(sys.executable).parent
 HOLD = 'touch "$DEPLOY_WORK/ready"; while [ ! -e "$DEPLOY_WORK/stop" ]; do sleep 0.2; done'
