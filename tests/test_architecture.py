@@ -5,12 +5,13 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "safari"
 FLOORS = (
-    {"branching", "errors", "lazy", "randomness", "version"},
+    {"branching", "devices", "errors", "lazy", "randomness", "version"},
     {"data", "participation", "models"},
     {"compiled"},
     {"algorithms"},
     {"evaluation"},
     {"engine"},
+    {"placement"},
     {"result", "diagnostics"},
     {"training"},
     {"bundle"},

@@ -10,6 +10,7 @@ from safari.lazy import lazily
 if TYPE_CHECKING:
     from safari.algorithms import SCAFFOLD, AdaptiveQ, FedAdam, FedAvg, FedOpt, FedProx, Safari, ServerSGD
     from safari.data import Coverage, Dataset, Federation, federate
+    from safari.devices import use_cores
     from safari.errors import InputError
     from safari.models import CNN, MLP, Logistic, Model
     from safari.participation import (
@@ -57,6 +58,7 @@ __all__ = [
     "__version__",
     "federate",
     "train",
+    "use_cores",
 ]
 
 __getattr__ = lazily(
@@ -78,6 +80,7 @@ __getattr__ = lazily(
             "Federation",
             "federate",
         ),
+        "devices": ("use_cores",),
         "errors": ("InputError",),
         "models": (
             "CNN",

@@ -2,14 +2,11 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 import polars as pl
 
-from safari.data import Dataset
 from safari.engine import (
     MOST_ROUNDS,
     Carry,
@@ -20,6 +17,7 @@ from safari.engine import (
     start,
     start_stacked,
 )
+from safari.placement import on_host, place, put
 from safari.result import HISTORY_SCHEMA, Log, history_of
 from safari.training import Pace, diverged_rounds, traffic_of
 
@@ -52,19 +50,8 @@ class Bundle:
             jax.sharding.Mesh(np.array(devices), ("runs",)),
             jax.sharding.PartitionSpec(*(("runs",) if self.stacked else ())),
         )
-        self.run = self._placed_run(run)
-        self.carry = jax.device_put(carry, self._across)
-
-    def _placed_run(self, run: Run) -> Run:
-        """The run on the devices: the data set once, everything else spread over them."""
-        everywhere = jax.sharding.NamedSharding(self._across.mesh, jax.sharding.PartitionSpec())
-        arrays, rest = eqx.partition(run, eqx.is_array)
-        dataset = _placed(run.task.federation.dataset, everywhere)
-        others = eqx.tree_at(lambda run: run.task.federation.dataset, arrays, replace=None)
-        combined = eqx.combine(jax.device_put(others, self._across), rest)
-        return eqx.tree_at(
-            lambda run: run.task.federation.dataset, combined, dataset, is_leaf=lambda leaf: leaf is None
-        )
+        self.run = place(run, self._across)
+        self.carry = put(carry, self._across)
 
     @property
     def finished(self) -> bool:
@@ -85,16 +72,16 @@ class Bundle:
 
     def _keep(self, record: Record, count: int) -> None:
         """Note the records of `count` rounds, and which runs left the finite numbers in them."""
-        record = jax.tree.map(np.asarray, record)
+        record = on_host(record)
         if not self.stacked:
             record = jax.tree.map(lambda leaf: leaf[None], record)
         record = jax.tree.map(lambda leaf: leaf[: len(self.runs), :count], record)
         self._fresh.append(record)
         classes = self.runs[0].task.federation.dataset.classes
         broken = diverged_rounds(record, classes)
-        for place in np.flatnonzero(broken.any(axis=1)):
-            if self.diverged_at[place] is None:
-                self.diverged_at[place] = self.done + int(np.argmax(broken[place])) + 1
+        for number in np.flatnonzero(broken.any(axis=1)):
+            if self.diverged_at[number] is None:
+                self.diverged_at[number] = self.done + int(np.argmax(broken[number])) + 1
 
     def histories(self) -> list[pl.DataFrame]:
         """The history of every run so far, up to the round in which it diverged."""
@@ -104,10 +91,10 @@ class Bundle:
             counts = np.bincount(np.asarray(dataset.y_test), minlength=dataset.classes)
             traffic = traffic_of(self.runs[0], self._params_bytes())
             first = self._fresh_from
-            for place, past in enumerate(self._past):
-                mine = jax.tree.map(lambda leaf, place=place: leaf[place], together)
+            for number, past in enumerate(self._past):
+                mine = jax.tree.map(lambda leaf, number=number: leaf[number], together)
                 fresh = history_of(mine, first, self.done - first, counts, traffic)
-                self._past[place] = pl.concat([past, fresh])
+                self._past[number] = pl.concat([past, fresh])
             self._fresh, self._fresh_from = [], self.done
         return [
             past if at is None else past.head(at)
@@ -134,7 +121,7 @@ class Bundle:
 
     def carries(self) -> list[Carry]:
         """What changes from round to round, run by run, on the host."""
-        carry = jax.tree.map(np.asarray, self.carry)
+        carry = on_host(self.carry)
         if not self.stacked:
             return [carry]
         return [jax.tree.map(lambda leaf, p=place: leaf[p], carry) for place in range(len(self.runs))]
@@ -147,7 +134,7 @@ class Bundle:
             carry = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
         else:
             carry = carries[0]
-        self.carry = jax.device_put(carry, self._across)
+        self.carry = put(carry, self._across)
         self._past, self.done, self._fresh_from = list(histories), done, done
         self.diverged_at = [
             len(history) if len(history) < done else None for history in histories
@@ -156,14 +143,3 @@ class Bundle:
     def _params_bytes(self) -> int:
         runs = jax.tree.leaves(self.carry)[0].shape[0] if self.stacked else 1
         return sum(leaf.nbytes for leaf in jax.tree.leaves(self.carry.state.params)) // runs
-
-
-_PLACED: dict[Any, tuple[Dataset, Dataset]] = {}
-
-
-def _placed(dataset: Dataset, where: jax.sharding.Sharding) -> Dataset:
-    """A data set on the devices, once for all bundles that use it."""
-    key = (id(dataset), where)
-    if key not in _PLACED:
-        _PLACED[key] = (dataset, jax.device_put(dataset, where))
-    return _PLACED[key][1]

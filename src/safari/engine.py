@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from safari.algorithms import Algorithm, Kind, Precision, Task, Turn
 from safari.branching import choose, stacked_runs
 from safari.data import Federation
+from safari.devices import once, shared_out
 from safari.errors import check_count, check_seed, naming
 from safari.evaluation import Score, evaluate, no_score
 from safari.models import Model, Params
@@ -125,13 +126,17 @@ def one_round(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Re
         kind == Kind.IDLE, lambda: carry.state, lambda: run.algorithm.round(carry.state, run.task, turn)
     )
     due = ((number + 1) % run.evaluate_every == 0) | (number + 1 == run.rounds)
-    score = jax.lax.cond(due, lambda: evaluate(run.task, state.params), lambda: no_score(run.task))
+    score = jax.lax.cond(due, lambda: _score(run, state.params), lambda: no_score(run.task))
     synced = _synced_score(run, state, kind, due, score, carry.synced)
     finite = jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]).all()
     record = Record(
         kind, run.algorithm.probability(carry.state), available.sum(), turn.cohort, due, score, synced, finite
     )
     return Carry(state, availability, synced), record
+
+
+def _score(run: Run, params: Params) -> Score:
+    return once(lambda: evaluate(run.task, params))
 
 
 def _synced_score(run: Run, state: Any, kind: Array, due: Array, score: Score, before: Score) -> Score:
@@ -146,7 +151,7 @@ def _synced_score(run: Run, state: Any, kind: Array, due: Array, score: Score, b
     params, exists = run.algorithm.synced(state)
 
     def score_now() -> Score:
-        return choose(exists, lambda: evaluate(run.task, params), lambda: before)
+        return choose(exists, lambda: _score(run, params), lambda: before)
 
     return jax.lax.cond(due, score_now, lambda: before)
 
@@ -186,13 +191,13 @@ class Program:
 
         zero = jnp.int32(0)
         with stacked_runs() if stacked else nullcontext():
-            lowered = jax.jit(rounds).lower(dynamic, carry, zero, zero)
+            lowered = jax.jit(shared_out(rounds, _placement(carry))).lower(dynamic, carry, zero, zero)
         self.compiled = lowered.compile(compiler_options=_compiler_options(stacked))
         self.compile_seconds = time.perf_counter() - began
 
     def __call__(self, run: Run, carry: Carry, first: int, count: int) -> tuple[Carry, Record]:
         dynamic = eqx.filter(run, eqx.is_array)
-        return jax.block_until_ready(self.compiled(dynamic, carry, jnp.int32(first), jnp.int32(count)))
+        return jax.block_until_ready(self.compiled(dynamic, carry, np.int32(first), np.int32(count)))
 
 
 def _compiler_options(stacked: bool) -> dict[str, Any]:

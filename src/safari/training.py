@@ -1,14 +1,17 @@
 """`Training`: a run in progress, advanced a stretch of rounds at a time."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 import polars as pl
 
+from safari.devices import everywhere
 from safari.diagnostics import DIAGNOSTICS_SCHEMA, Observer
 from safari.engine import MOST_ROUNDS, Carry, Record, Run, program_for, start
+from safari.placement import devices_for, place, put
 from safari.result import HISTORY_SCHEMA, Result, Traffic, history_of
 
 STRETCH_SECONDS = 0.5
@@ -36,7 +39,12 @@ class Pace:
         self._round_seconds: float | None = None
 
     def next(self, most: int) -> int:
-        """The next stretch: one round at least and at first, `most` at the most."""
+        """The next stretch: one round at least and at first, `most` at the most.
+
+        Several processes go in step, whatever their clocks say.
+        """
+        if jax.process_count() > 1:
+            return min(most, MOST_ROUNDS)
         wanted = 1 if self._round_seconds is None else int(STRETCH_SECONDS / max(self._round_seconds, 1e-6))
         return max(1, min(wanted, most, MOST_ROUNDS))
 
@@ -60,10 +68,15 @@ class Training:
     """A run, its carry and its history so far. Where it is cut does not change its numbers.
 
     With `diagnostics` every round is looked at by an `Observer`, which changes no number either.
+    `devices` share the clients of a round out; by default those that make it faster.
     """
 
-    def __init__(self, run: Run, diagnostics: bool = False):
+    def __init__(self, run: Run, diagnostics: bool = False, devices: Sequence[jax.Device] | None = None):
         self.run, self.carry = run, start(run)
+        self.devices = devices_for(run, self.carry.state.params) if devices is None else devices
+        self._where = everywhere(self.devices) if len(self.devices) > 1 else None
+        if self._where is not None:
+            self.run, self.carry = place(run, self._where), put(self.carry, self._where)
         self.history = pl.DataFrame(schema=HISTORY_SCHEMA)
         self.observer = Observer(run, self.carry.state.params) if diagnostics else None
         self.diagnostics = pl.DataFrame(schema=DIAGNOSTICS_SCHEMA) if diagnostics else None
@@ -90,7 +103,8 @@ class Training:
         diagnostics: pl.DataFrame | None,
     ) -> None:
         """Go on from what an earlier `Training` of the same run had reached."""
-        self.carry, self.history = carry, history
+        self.carry = carry if self._where is None else put(carry, self._where)
+        self.history = history
         self.compile_seconds, self.train_seconds = seconds
         if self.observer is not None:
             self.diagnostics = diagnostics

@@ -25,20 +25,33 @@ def whole_run(tmp_path_factory):
     return folder / "run", time.monotonic() - began - train_seconds
 
 
+def checkpoints(folder):
+    return {path.name for path in (folder / "checkpoint").glob("round-*")}
+
+
+def wait_for_a_checkpoint_beside(known, folder, process):
+    while checkpoints(folder) <= known and process.poll() is None:
+        time.sleep(0.01)
+
+
 def test_a_run_killed_at_ten_random_moments_is_the_uninterrupted_run(whole_run, tmp_path, monkeypatch):
     whole, startup = whole_run
     monkeypatch.setenv("SAFARI_CHECKPOINT_SECONDS", "0.05")
     (tmp_path / "spec.toml").write_text(programs.SLOW_SPEC)
     chance = random.Random(20240715)
     saved = set()
-    for _ in range(KILLS):
+    for number in range(KILLS):
         known = (tmp_path / "run" / "spec.toml").exists()
         arguments = ["run", "--resume", "run"] if known else ["run", "spec.toml", "--out", "run"]
         process = programs.start(*arguments, "--quiet", cwd=tmp_path)
-        time.sleep(chance.uniform(0.5, startup + 1.0))
+        if number % 2:
+            wait_for_a_checkpoint_beside(saved, tmp_path / "run", process)
+            time.sleep(chance.uniform(0.0, 0.1))
+        else:
+            time.sleep(chance.uniform(0.5, startup))
         process.kill()
         process.communicate()
-        saved |= {path.name for path in (tmp_path / "run" / "checkpoint").glob("round-*")}
+        saved |= checkpoints(tmp_path / "run")
     assert len(saved) >= 3, "too few kills came after a checkpoint"
     done = programs.run("run", "--resume", "run", "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

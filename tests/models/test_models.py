@@ -18,10 +18,15 @@ def test_patches_convolve_as_the_library_does(size):
     np.testing.assert_allclose(slopes[0], slopes[1], rtol=1e-3, atol=1e-2)
 
 
-@pytest.mark.parametrize(("size", "shape"), [(3, (6, 10)), (5, (8, 8)), (7, (4, 12))])
-def test_blocks_convolve_and_pool_as_the_library_does(size, shape):
+@pytest.mark.parametrize(
+    ("size", "shape", "channels"), [(3, (6, 10), 2), (5, (8, 8), 2), (7, (4, 12), 1), (5, (8, 8), 3)]
+)
+def test_blocks_convolve_and_pool_as_the_library_does(size, shape, channels):
     keys = jax.random.split(jax.random.key(0), 2)
-    x, kernel = jax.random.normal(keys[0], (3, *shape, 2)), jax.random.normal(keys[1], (size, size, 2, 4))
+    x, kernel = (
+        jax.random.normal(keys[0], (3, *shape, channels)),
+        jax.random.normal(keys[1], (size, size, channels, 4)),
+    )
 
     def plain(x, kernel):
         return halve(by_library(x, kernel))

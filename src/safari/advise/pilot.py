@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 
 from safari.data import Coverage
+from safari.devices import cores
 from safari.diagnostics import Observer
 from safari.errors import InputError
 from safari.experiment.spec import Spec, complete
 from safari.experiment.sweep import SweepSpec, make_cell
 from safari.experiment.sweep.cells import DATA_SEED, EXCLUSION_SEED, SEED
-from safari.experiment.sweep.planner import cores
 from safari.report.statistics import Estimate, estimate, paired
 from safari.training import Training
 
@@ -125,7 +125,7 @@ class Pilot:
             bias=_of(seen, "bias_available"),
             client_noise=_of(seen, "client_noise_mean"),
             server_noise=_of(seen, "server_noise"),
-            round_seconds=training.train_seconds / training.done,
+            round_seconds=training.train_seconds * len(training.devices) / training.done,
             place=Ground.place if observed is None else f"In the last {len(seen)} rounds of the given run",
         )
 

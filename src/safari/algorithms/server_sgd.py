@@ -1,6 +1,7 @@
 """Server-only training: SGD on the server's own samples."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from safari.algorithms.client import ClientAlgorithm
 from safari.algorithms.fedavg import FedAvg
 from safari.algorithms.task import Task
 from safari.data import Federation
+from safari.devices import once
 from safari.errors import check, check_count, check_positive
 from safari.models import Params
 
@@ -70,7 +72,8 @@ class ServerSGD(Algorithm):
     def round(self, state: ServerState, task: Task, turn: Turn) -> ServerState:
         federation = task.federation
         assert isinstance(self.steps, int), "bind the algorithm to its federation first"
-        params = task.descend(
+        descend = partial(
+            task.descend,
             state.params,
             federation.server,
             turn.server_batches,
@@ -79,7 +82,7 @@ class ServerSGD(Algorithm):
             size=min(self.batch_size, federation.server_most),
             clip=self.clip,
         )
-        return ServerState(params)
+        return ServerState(once(descend))
 
     def synced(self, state: ServerState) -> tuple[Params, Array]:
         return state.params, jnp.array(True)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from safari.data import Batch, Federation, Schedule, Shard
+from safari.devices import over_slots
 from safari.errors import check_choice
 from safari.models import Logistic, Model, Params, softmax_kernel
 
@@ -152,8 +153,8 @@ class Task(eqx.Module):
     def over_clients(
         self, function: Callable[..., PyTree[Any]], params: Params, slots: Int[Array, " slots"]
     ) -> PyTree[Any]:
-        """Apply `function` to every slot of a cohort: batched, or in turn."""
-        return jax.vmap(function)(slots) if self.clients_batched(params) else jax.lax.map(function, slots)
+        """Apply `function` to every slot of a cohort: batched, or in turn; shared out over devices."""
+        return over_slots(function, slots, self.clients_batched(params))
 
     def clients_batched(self, params: PyTree[Any]) -> bool:
         """Whether models train side by side as batched products.

@@ -24,9 +24,11 @@ PIPED_WIDTH = 160
 def command() -> Iterator[None]:
     """Turn the errors that users cause into one line and an exit code."""
     from safari.compiled import keep_compiled_programs
+    from safari.devices import use_cores
     from safari.training import Diverged
 
     keep_compiled_programs()
+    use_cores()
     try:
         yield
     except InputError as error:

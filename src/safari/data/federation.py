@@ -122,7 +122,9 @@ class Federation(eqx.Module):
 
     def gather(self, samples: Int[Array, "*many"]) -> Rows:
         """Samples and labels as stored, by their numbers."""
-        return Rows(self.dataset.x[samples], self.dataset.y[samples])
+        return Rows(
+            *(rows.at[samples].get(mode="promise_in_bounds") for rows in (self.dataset.x, self.dataset.y))
+        )
 
     def batch(self, rows: Rows, weight: Float[Array, " size"], key: Key[Array, ""]) -> Batch:
         """A training batch of gathered rows; `key` is for augmentation."""

@@ -56,34 +56,58 @@ def by_patches(x: Images, kernel: Kernel) -> Convolved:
 
 
 def by_blocks(x: Images, kernel: Kernel) -> Pooled:
-    """Convolution and pooling over images of 2 x 2 blocks."""
+    """Convolution and pooling over images of blocks, each 2 rows by 2 or 4 columns.
+
+    The channels of a block should be a multiple of eight, which matrix units need.
+    """
     batch, height, width, channels = x.shape
     outputs = kernel.shape[-1]
-    blocks = x.reshape(batch, height // 2, 2, width // 2, 2, channels).transpose(0, 1, 3, 2, 4, 5)
-    blocks = blocks.reshape(batch, height // 2, width // 2, 4 * channels)
-    four = by_library(blocks, _block_kernel(kernel))
-    return four.reshape(batch, height // 2, width // 2, 4, outputs).max(axis=3)
+    wide = 4 if channels % 2 and width % 4 == 0 else 2
+    blocks = x.reshape(batch, height // 2, 2, width // wide, wide, channels).transpose(0, 1, 3, 2, 4, 5)
+    blocks = blocks.reshape(batch, height // 2, width // wide, 2 * wide * channels)
+    four = by_library(blocks, _block_kernel(kernel, wide))
+    return largest_of_four(four.reshape(batch, height // 2, width // 2, 4, outputs))
 
 
-def _block_kernel(kernel: Kernel) -> Float[Array, "block_rows block_columns inputs four_outputs"]:
-    """The kernel that does to blocks what `kernel` does to pixels, once for each output pixel.
+def largest_of_four(x: Float[Array, "*many 4 outputs"]) -> Float[Array, "*many outputs"]:
+    """The maximum over the last axis but one. Its slope goes to the first that is largest.
 
-    Output pixel a of a block sees input pixel c of the block `shift` away through row
-    u = 2 shift + c - a + reach of the kernel, where there is one. The spread over both axes
-    is a product with constant zeros and ones.
+    Backwards nothing but the place of the maximum is needed: far less than the four values,
+    which the slope of `max` compares once more.
+    """
+    a, b, c, d = (jax.lax.stop_gradient(x[..., place, :]) for place in range(4))
+    left, right = jnp.maximum(a, b), jnp.maximum(c, d)
+    place = jnp.where(right > left, 2 + (d > c), (b > a).astype(jnp.int32)).astype(jnp.int8)
+    chosen = place[..., None, :] == jnp.arange(4, dtype=jnp.int8)[:, None]
+    return jnp.where(chosen, x, 0).sum(axis=-2)
+
+
+def _block_kernel(kernel: Kernel, wide: int) -> Float[Array, "block_rows block_columns inputs outputs"]:
+    """The kernel that does to blocks of 2 x `wide` what `kernel` does to pixels.
+
+    It gives all output pixels of a block: pair by pair of columns, in each the four that are pooled.
     """
     size, _, channels, outputs = kernel.shape
+    rows, columns = (jnp.asarray(_spread(size, block), kernel.dtype) for block in (2, wide))
+    many = jnp.einsum("icau,jdbv,uvxy->ijcdxaby", rows, columns, kernel)
+    many = many.reshape(*many.shape[:5], 2, wide // 2, 2, outputs).swapaxes(5, 6)
+    return many.reshape(len(rows), len(columns), 2 * wide * channels, 2 * wide * outputs)
+
+
+def _spread(size: int, block: int) -> np.ndarray:
+    """Which tap of a kernel leads from pixel c of a block some way off to pixel a: (away, c, a, tap).
+
+    Output pixel a sees input pixel c of the block `away` through tap `block * away + c - a + reach`,
+    where there is one. The spread is a product with constant zeros and ones.
+    """
     reach = size // 2
-    least, most = -reach // 2, (reach + 1) // 2
-    width = 2 * max(-least, most) + 1
-    spread = np.zeros((width, 2, 2, size), np.float32)
-    for shift, c, a in np.ndindex(width, 2, 2):
-        u = 2 * (shift - width // 2) + c - a + reach
-        if 0 <= u < size:
-            spread[shift, c, a, u] = 1
-    rows = jnp.asarray(spread, kernel.dtype)
-    wide = jnp.einsum("icau,jdbv,uvxy->ijcdxaby", rows, rows, kernel)
-    return wide.reshape(width, width, 4 * channels, 4 * outputs)
+    most = -(-reach // block)
+    spread = np.zeros((2 * most + 1, block, block, size), np.float32)
+    for away, c, a in np.ndindex(2 * most + 1, block, block):
+        tap = block * (away - most) + c - a + reach
+        if 0 <= tap < size:
+            spread[away, c, a, tap] = 1
+    return spread
 
 
 def halve(x: Images) -> Pooled:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import polars as pl
 
 from safari.algorithms import Task
+from safari.devices import cores
 from safari.engine import Run, shape_key
 from safari.experiment.sweep.cells import Cell
 
@@ -117,11 +118,6 @@ def _lanes(units: Sequence[Unit]) -> int:
     while another runs.
     """
     return max(1, min(cores(), len(units), MOST_LANES))
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _loose_key(one: Prepared) -> Any:

@@ -1,0 +1,101 @@
+"""Several devices, or the cores of a CPU: the clients of a round are spread over them.
+
+Every device goes through the same rounds. What is alike everywhere (chance, the average of
+the clients) each computes for itself; the clients' training is shared out, and each device
+then has all their results, in the order of their slots: the numbers of one device.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Int, PyTree
+
+T = TypeVar("T")
+CLIENTS = "clients"
+_DEVICES: ContextVar[int] = ContextVar("devices", default=1)
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def use_cores(number: int | None = None) -> bool:
+    """Let JAX see every core of the CPU as a device of its own; whether it was in time for that.
+
+    Call it before anything else of JAX or safari. Clients then train side by side on CPUs too.
+    Does nothing where XLA_FLAGS say how many devices a CPU is to be.
+    """
+    if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+        return False
+    try:
+        jax.config.update("jax_num_cpu_devices", number or cores())
+    except RuntimeError:
+        return False
+    return True
+
+
+def everywhere(devices: Sequence[jax.Device]) -> NamedSharding:
+    """The same on each of these devices."""
+    return NamedSharding(Mesh(np.array(devices), (CLIENTS,)), PartitionSpec())
+
+
+def shared_out(function: Callable[..., T], sharding: jax.sharding.Sharding) -> Callable[..., T]:
+    """`function`, run by each device of `sharding`; inside it they share clients out."""
+    if not isinstance(sharding, NamedSharding) or sharding.mesh.axis_names != (CLIENTS,):
+        return function
+    mesh = sharding.mesh
+
+    def on_each(*arguments: Any) -> T:
+        before = _DEVICES.set(mesh.size)
+        try:
+            return function(*arguments)
+        finally:
+            _DEVICES.reset(before)
+
+    here = PartitionSpec()
+    return jax.shard_map(on_each, mesh=mesh, in_specs=here, out_specs=here, check_vma=False)
+
+
+def over_slots(
+    function: Callable[..., PyTree[Any]], slots: Int[Array, " slots"], batched: bool
+) -> PyTree[Any]:
+    """`function` of every slot, batched or in turn; the slots are shared out over the devices."""
+    devices = _DEVICES.get()
+    if devices == 1:
+        return jax.vmap(function)(slots) if batched else jax.lax.map(function, slots)
+    share = -(-len(slots) // devices)
+    filled = jnp.pad(slots, (0, share * devices - len(slots)), mode="edge")
+    first = jax.lax.axis_index(CLIENTS) * share
+    mine = jax.lax.dynamic_slice_in_dim(filled, first, share)
+    if batched:
+        found = jax.vmap(function)(mine)
+    else:
+        nothing = _zeros(partial(function, slots[0]))
+        found = jax.lax.map(
+            lambda slot: jax.lax.cond(slot[0] < len(slots), function, lambda _: nothing(), slot[1]),
+            (first + jnp.arange(share), mine),
+        )
+    together = jax.lax.all_gather(found, CLIENTS, axis=0, tiled=True)
+    return jax.tree.map(lambda leaf: leaf[: len(slots)], together)
+
+
+def once(function: Callable[[], T]) -> T:
+    """What `function` gives, computed by one device for all: the cores of a CPU help each other anyway."""
+    if _DEVICES.get() == 1:
+        return function()
+    found = jax.lax.cond(jax.lax.axis_index(CLIENTS) == 0, function, _zeros(function))
+    return jax.lax.psum(found, CLIENTS)
+
+
+def _zeros(function: Callable[[], T]) -> Callable[[], T]:
+    """What `function` gives, with zeros in it."""
+    shape = jax.eval_shape(function)
+    return lambda: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape)
