@@ -2,23 +2,23 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLDEST := .venv-oldest
-SPREAD := --numprocesses 3 --dist loadfile --no-loadscope-reorder
+SPREAD := --dist loadfile --no-loadscope-reorder --numprocesses
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower bench-scale clean
+.PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
 	$(BIN)/safari compare examples/digits.toml --out runs/demo
 
 test: .venv/ready-dev test-oldest ## everything, on the newest JAX; the core also on the oldest
-	$(BIN)/python -m pytest $(SPREAD) --ignore tests/fleet
+	$(BIN)/python -m pytest $(SPREAD) 3 --ignore tests/fleet
 
 test-fleet: .venv/ready-dev ## SAFARI on real processes: a SuperLink, SuperNodes, faults, TLS
-	$(BIN)/python -m pytest $(SPREAD) tests/fleet
+	$(BIN)/python -m pytest $(SPREAD) 2 tests/fleet
 
 test-oldest: $(OLDEST)/ready
-	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest $(SPREAD) tests/test_oracle.py tests/algorithms
+	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest $(SPREAD) 3 tests/test_oracle.py tests/algorithms
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .
@@ -37,6 +37,12 @@ bench-advise: .venv/ready ## safari advise within a full grid over q and server 
 
 bench-flower: .venv/ready-dev ## what SAFARI costs over stock FedAvg in Flower's simulation
 	$(BIN)/python benchmarks/flower.py
+
+bench-peers: .venv/ready-dev ## the same jobs in safari, FedJAX, pfl, Flower, fluke, PyTorch (needs the data; hours)
+	$(BIN)/python benchmarks/peers
+
+bench-regress: .venv/ready-dev ## safari's rounds against the same rounds by hand, as ratios
+	$(BIN)/python benchmarks/regress
 
 bench-scale: .venv/ready ## time per round and memory against the number of clients, to a million
 	$(BIN)/python benchmarks/scale.py
