@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).parent / "on_devices.py"
 
 
 def started(*arguments):
-    environment = os.environ | {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
+    environment = os.environ | {"XLA_FLAGS": os.environ["XLA_FLAGS"] + " --xla_backend_optimization_level=0"}
     command = [sys.executable, str(SCRIPT), *map(str, arguments)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

@@ -181,6 +181,19 @@ def test_those_who_are_silent_are_not_waited_for():
     assert set(made.journal.happenings().filter(pl.col("event") == "late")["client"]) == {0, 1}
 
 
+def test_who_did_not_say_in_time_who_it_is_is_asked_again_at_once_if_nobody_else_is_there():
+    grid, made = LocalGrid(make_app(), nodes(6)), strategy()
+    made.fleet.deadline = 0.05
+    grid.silent = set(nodes(6))
+    assert made.fleet.online(grid) == {}
+    asked = len(grid.pushed)
+    grid.silent = {next(node for node, config in nodes(6).items() if config["partition-id"] == 3)}
+    assert list(made.fleet.online(grid)) == [0, 1, 2, 4, 5]
+    assert len(grid.pushed) == 2 * asked
+    made.fleet.online(grid)
+    assert len(grid.pushed) == 2 * asked
+
+
 def test_too_few_replies_make_it_a_server_round():
     grid = LocalGrid(make_app(), nodes(6))
     grid.silent = set(nodes(6))

@@ -62,11 +62,13 @@ class Fleet:
     def online(self, grid: Grid) -> dict[int, int]:
         """The connected clients, each with its node; nodes that are new are asked who they are.
 
-        One that does not answer in time is nobody yet, and is asked again later.
+        One that does not answer in time is nobody yet, and is asked again later; at once where
+        nobody else is there.
         """
         connected = set(grid.get_node_ids())
-        now = time.monotonic()
-        new = [node for node in sorted(connected - set(self.nodes)) if now > self._asked.get(node, -1.0)]
+        now, nobody = time.monotonic(), connected.isdisjoint(self.nodes)
+        unknown = sorted(connected - set(self.nodes))
+        new = [node for node in unknown if nobody or now > self._asked.get(node, -1.0)]
         if new:
             self._ask(grid, new)
         found = {client: node for node, client in self.nodes.items() if node in connected and client >= 0}
