@@ -1,14 +1,20 @@
-"""How fast a GPU trains: python benchmarks/gpu.py (needs MNIST, and a GPU)
+"""How fast a GPU trains: python benchmarks/gpu.py (needs MNIST and CIFAR-10, and a GPU)
 
 MNIST, softmax regression, the paper's setting (10 clients of 5400 samples, 5 a round, SAFARI with
 q = 0.8, 150 rounds, evaluated every round): one run, and 240 runs side by side. The network of the
 CIFAR-10 experiments on random images of that shape (10 clients of 5000, 5 a round, batches of 500,
-bfloat16): floating-point operations a second, counting 106 million a sample and step. Compilation is
-timed apart. Writes benchmarks/results/gpu.json.
+bfloat16): floating-point operations a second, counting 106 million a sample and step; alone, and
+several processes side by side as `safari sweep --share k/n` makes them (under CUDA's MPS where it
+can be started). Then the same network on CIFAR-10 itself in float32 and in bfloat16: accuracies.
+Compilation is timed apart. Writes benchmarks/results/gpu.json.
 """
 
 import json
+import os
+import shutil
 import statistics
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -23,7 +29,8 @@ from safari.experiment.versions import provenance
 
 RESULT = Path(__file__).parent / "results" / "gpu.json"
 ROUNDS, STRETCH, RUNS, REPEATS = 150, 64, 240, 5
-CIFAR_ROUNDS, OPERATIONS = 20, 106e6
+CIFAR_ROUNDS, OPERATIONS, WORKER_SECONDS = 20, 106e6, 8
+ACCURACY_ROUNDS, SEEDS = 200, 5
 
 
 def timed(program, run, carry, rounds):
@@ -64,30 +71,90 @@ def mnist():
     }
 
 
-def cifar(precision):
+def random_images():
     chance = np.random.default_rng(0)
     x, y = chance.integers(0, 256, (50_000, 32, 32, 3), dtype=np.uint8), np.arange(50_000) % 10
-    dataset = safari.Dataset(x, y, x[:1000], y[:1000], augment=True)
-    federation = safari.federate(dataset, clients=10, classes_per_client=10, server_samples=0)
+    return safari.Dataset(x, y, x[:1000], y[:1000], augment=True)
+
+
+def cifar_run(dataset, precision, rounds=5000, seed=0, **sizes):
+    federation = safari.federate(dataset, clients=10, classes_per_client=10, **sizes)
     algorithm = safari.FedAvg(batch_size=500, clip=10.0)
     chosen = safari.Participation(per_round=5)
-    run = prepare(federation, algorithm, safari.CNN(), chosen, 5000, 0, 5000, precision)
+    return prepare(federation, algorithm, safari.CNN(), chosen, rounds, seed, rounds, precision)
+
+
+def rate(rounds, seconds):
+    return rounds * 5 * 5000 * OPERATIONS / seconds / 1e12
+
+
+def cifar(precision):
+    run = cifar_run(random_images(), precision, server_samples=0)
     carry = start(run)
     program, compiling = program_for(run, carry)
     seconds, _ = timed(program, run, carry, CIFAR_ROUNDS)
     return {
         "seconds_a_round": seconds / CIFAR_ROUNDS,
         "compile_seconds": compiling,
-        "tera_operations_a_second": CIFAR_ROUNDS * 5 * 5000 * OPERATIONS / seconds / 1e12,
+        "tera_operations_a_second": rate(CIFAR_ROUNDS, seconds),
     }
 
 
+def worker():
+    """One of several processes: says when it is ready, trains for a while when told to, says how fast."""
+    run = cifar_run(random_images(), "bfloat16", server_samples=0)
+    carry = start(run)
+    program, _ = program_for(run, carry)
+    carry, _ = program(run, carry, 0, 2)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    began, done = time.perf_counter(), 0
+    while time.perf_counter() - began < WORKER_SECONDS:
+        carry, _ = program(run, carry, 2 + done, CIFAR_ROUNDS)
+        done += CIFAR_ROUNDS
+    print(rate(done, time.perf_counter() - began), flush=True)
+
+
+def side_by_side(processes):
+    """Operations a second of so many processes together."""
+    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    command = [sys.executable, __file__, "worker"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    workers = [subprocess.Popen(command, env=environment, **pipes) for _ in range(processes)]
+    for each in workers:
+        assert each.stdout.readline() == "ready\n"
+    for each in workers:
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    return sum(float(each.communicate()[0]) for each in workers)
+
+
+def accuracies(precision):
+    """On CIFAR-10, a seed each."""
+    dataset = load("cifar10")
+    found = []
+    for seed in range(SEEDS):
+        bundle = Bundle([cifar_run(dataset, precision, ACCURACY_ROUNDS, seed, server_samples=0)])
+        while not bundle.finished:
+            bundle.advance()
+        found.append(bundle.logs()[0].history["accuracy"][-1])
+    return found
+
+
 def main():
-    result = {"mnist": mnist(), "cifar10": {kind: cifar(kind) for kind in ("bfloat16", "tf32")}}
+    has_mps = shutil.which("nvidia-cuda-mps-control") is not None
+    mps = has_mps and subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False).returncode == 0
+    result = {
+        "side_by_side": {"mps": mps, "tera_operations_a_second": {n: side_by_side(n) for n in (1, 2, 3, 4)}},
+        "mnist": mnist(),
+        "cifar10": {kind: cifar(kind) for kind in ("bfloat16", "tf32")},
+    }
+    found = {kind: accuracies(kind) for kind in ("float32", "bfloat16")}
+    result["cifar10_accuracy"] = {"rounds": ACCURACY_ROUNDS, **found}
     result["made"] = {**provenance(), "command": "python benchmarks/gpu.py", "jax": jax.__version__}
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":
-    main()
+    worker() if sys.argv[1:] == ["worker"] else main()

@@ -19,13 +19,25 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(tempfile.gettempdir(
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 
 os.environ.setdefault("XLA_FLAGS", quick_to_compile())
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 from jaxtyping import install_import_hook  # noqa: E402
 
 with install_import_hook("safari", "shape_checks.check"):
     import safari
 
+import jax  # noqa: E402
 import pytest  # noqa: E402
+
+OPTIMISED = ("test_mnist", "test_advise", "theory", "paper", "test_models", "test_safari")
+"""What trains for so long that compiling it well pays, and what promises equal bits."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_as_it_pays(request):
+    """Most tests train for a moment: XLA need not optimise what they compile."""
+    quick = not any(part in str(request.path) for part in OPTIMISED)
+    jax.config.update("jax_disable_most_optimizations", quick)
 
 
 @pytest.fixture(scope="session")

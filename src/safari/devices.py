@@ -65,26 +65,34 @@ def shared_out(function: Callable[..., T], sharding: jax.sharding.Sharding) -> C
 
 
 def over_slots(
-    function: Callable[..., PyTree[Any]], slots: Int[Array, " slots"], batched: bool
+    function: Callable[..., PyTree[Any]],
+    slots: Int[Array, " slots"],
+    batched: bool,
+    prepare: Callable[..., PyTree[Any]] | None = None,
 ) -> PyTree[Any]:
-    """`function` of every slot, batched or in turn; the slots are shared out over the devices."""
-    devices = _DEVICES.get()
-    if devices == 1:
-        return jax.vmap(function)(slots) if batched else jax.lax.map(function, slots)
-    share = -(-len(slots) // devices)
-    filled = jnp.pad(slots, (0, share * devices - len(slots)), mode="edge")
-    first = jax.lax.axis_index(CLIENTS) * share
-    mine = jax.lax.dynamic_slice_in_dim(filled, first, share)
+    """`function` of every slot, batched or in turn; the slots are shared out over the devices.
+
+    `prepare` is done for all slots of a device at once; `function` is given what it makes, else None.
+    """
+    devices, count = _DEVICES.get(), len(slots)
+    share = -(-count // devices)
+    places = jnp.arange(share) if devices == 1 else jax.lax.axis_index(CLIENTS) * share + jnp.arange(share)
+    mine = slots if devices == 1 else slots[jnp.minimum(places, count - 1)]
+    each = (mine, None if prepare is None else jax.vmap(prepare)(mine))
     if batched:
-        found = jax.vmap(function)(mine)
+        found = jax.vmap(function)(*each)
+    elif share * devices == count:
+        found = jax.lax.map(lambda slot: function(*slot), each)
     else:
-        nothing = _zeros(partial(function, slots[0]))
+        nothing = _zeros(partial(function, *jax.tree.map(lambda leaf: leaf[0], each)))
         found = jax.lax.map(
-            lambda slot: jax.lax.cond(slot[0] < len(slots), function, lambda _: nothing(), slot[1]),
-            (first + jnp.arange(share), mine),
+            lambda slot: jax.lax.cond(slot[0] < count, function, lambda *_: nothing(), *slot[1]),
+            (places, each),
         )
+    if devices == 1:
+        return found
     together = jax.lax.all_gather(found, CLIENTS, axis=0, tiled=True)
-    return jax.tree.map(lambda leaf: leaf[: len(slots)], together)
+    return jax.tree.map(lambda leaf: leaf[:count], together)
 
 
 def once(function: Callable[[], T]) -> T:

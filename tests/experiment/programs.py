@@ -22,7 +22,7 @@ name = "scaffold"
 batch_size = 4
 local_epochs = 4
 [train]
-rounds = 1000
+rounds = 250
 """
 
 

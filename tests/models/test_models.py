@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 import safari
-from safari.models.convolution import by_blocks, by_library, by_patches, convolve_and_halve, halve
+from safari.models.convolution import by_blocks, by_library, by_patches, by_strips, convolve_and_halve, halve
 
 
 @pytest.mark.parametrize("size", [3, 4, 5])
-def test_patches_convolve_as_the_library_does(size):
+@pytest.mark.parametrize("way", [by_patches, by_strips])
+def test_products_convolve_as_the_library_does(size, way):
     keys = jax.random.split(jax.random.key(0), 2)
     x, kernel = jax.random.normal(keys[0], (3, 9, 7, 2)), jax.random.normal(keys[1], (size, size, 2, 4))
-    np.testing.assert_allclose(by_patches(x, kernel), by_library(x, kernel), atol=1e-4)
-    slopes = [jax.grad(lambda k, way=way: (way(x, k) ** 2).sum())(kernel) for way in (by_patches, by_library)]
+    np.testing.assert_allclose(way(x, kernel), by_library(x, kernel), atol=1e-4)
+    slopes = [jax.grad(lambda k, way=way: (way(x, k) ** 2).sum())(kernel) for way in (way, by_library)]
     np.testing.assert_allclose(slopes[0], slopes[1], rtol=1e-3, atol=1e-2)
 
 

@@ -29,8 +29,8 @@ def test_the_kernel_takes_the_steps_of_the_model(features, classes, size, used):
         "bias": jnp.arange(classes) / classes,
     }
     key, shard = jax.random.key(2), task.federation.client(jnp.int32(1))
-    plain = task.descend(start, shard, key, rate=0.3, steps=3, size=size, used=jnp.int32(used))
-    schedule = task.federation.schedule(shard, key, 3, size)
+    lesson = task.lesson(shard, key, 3, size)
+    plain, schedule = task.descend(start, lesson, rate=0.3, used=jnp.int32(used)), lesson.schedule
     weight, bias = softmax_kernel.descend(
         dataset.x, dataset.y, schedule.samples, schedule.weight, (start["weight"], start["bias"]),
         scale=dataset.scale, rate=jnp.float32(0.3), used=jnp.int32(used), interpret=True,

@@ -5,6 +5,7 @@ follows), `absorb` (what the server makes of the averaged update) and `memory` (
 and clients keep between rounds).
 """
 
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import equinox as eqx
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from safari.algorithms.base import Algorithm, Kind, Turn
-from safari.algorithms.task import Task
+from safari.algorithms.task import Lesson, Task
 from safari.data import Federation
 from safari.errors import check_choice, check_count, check_positive
 from safari.models import Params
@@ -109,10 +110,23 @@ class ClientAlgorithm(Algorithm):
     def kind(self, state: ClientState, turn: Turn) -> Int[Array, ""]:
         return jnp.where(turn.cohort.reported.any(), Kind.CLIENT, Kind.IDLE)
 
+    def lesson(
+        self, task: Task, client: Int[Array, ""], batches: Key[Array, ""], together: int = 1
+    ) -> Lesson:
+        """What one client goes through in a round with these batches; `together`: so many clients at once."""
+        federation = task.federation
+        return task.lesson(
+            federation.client(client),
+            jax.random.fold_in(batches, client),
+            int(self.steps(federation.largest)),
+            min(self.batch_size, federation.largest),
+            together,
+        )
+
     def local_change(
-        self, state: ClientState, task: Task, client: Int[Array, ""], batches: Key[Array, ""]
+        self, state: ClientState, task: Task, client: Int[Array, ""], lesson: Lesson
     ) -> tuple[Params, Int[Array, ""]]:
-        """How one client changes the parameters in a round with these batches, and in how many steps."""
+        """How one client changes the parameters in a round, and in how many steps."""
         federation = task.federation
         shard = federation.client(client)
         own = jax.tree.map(lambda memory: memory[client], state.client_memory)
@@ -124,11 +138,8 @@ class ClientAlgorithm(Algorithm):
         follows_gradient = type(self).direction is ClientAlgorithm.direction
         end = task.descend(
             state.params,
-            shard,
-            jax.random.fold_in(batches, client),
+            lesson,
             rate=self.local_rate,
-            steps=int(self.steps(federation.largest)),
-            size=min(self.batch_size, federation.largest),
             used=steps if federation.ragged else None,
             clip=self.clip,
             direction=None if follows_gradient else direction,
@@ -138,10 +149,17 @@ class ClientAlgorithm(Algorithm):
     def round(self, state: ClientState, task: Task, turn: Turn) -> ClientState:
         federation, cohort = task.federation, turn.cohort
 
-        def train(client: Int[Array, ""]) -> tuple[Params, Int[Array, ""]]:
-            return self.local_change(state, task, client, turn.client_batches)
+        def lesson(client: Int[Array, ""], together: int = 1) -> Lesson:
+            return self.lesson(task, client, turn.client_batches, together)
 
-        change, steps = task.over_clients(train, state.params, cohort.clients)
+        def train(client: Int[Array, ""], prepared: Lesson | None) -> tuple[Params, Int[Array, ""]]:
+            return self.local_change(state, task, client, lesson(client) if prepared is None else prepared)
+
+        slots = len(cohort.clients)
+        samples = int(self.steps(federation.largest)) * min(self.batch_size, federation.largest)
+        fits = task.gathers_ahead(slots * samples)
+        prepare = partial(lesson, together=slots) if fits else None
+        change, steps = task.over_clients(train, state.params, cohort.clients, prepare)
         weight = federation.clients.count[cohort.clients] if self.weights == "size" else 1.0
         weight = jnp.where(cohort.reported, weight, 0.0)
         share = weight / jnp.maximum(weight.sum(), 1e-9)

@@ -1,7 +1,6 @@
 """Server-only training: SGD on the server's own samples."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Literal
 
 import equinox as eqx
@@ -70,18 +69,14 @@ class ServerSGD(Algorithm):
         return jnp.array(Kind.SERVER)
 
     def round(self, state: ServerState, task: Task, turn: Turn) -> ServerState:
-        federation = task.federation
-        assert isinstance(self.steps, int), "bind the algorithm to its federation first"
-        descend = partial(
-            task.descend,
-            state.params,
-            federation.server,
-            turn.server_batches,
-            rate=self.rate,
-            steps=self.steps,
-            size=min(self.batch_size, federation.server_most),
-            clip=self.clip,
-        )
+        federation, steps = task.federation, self.steps
+        assert isinstance(steps, int), "bind the algorithm to its federation first"
+        size = min(self.batch_size, federation.server_most)
+
+        def descend() -> Params:
+            lesson = task.lesson(federation.server, turn.server_batches, steps, size)
+            return task.descend(state.params, lesson, rate=self.rate, clip=self.clip)
+
         return ServerState(once(descend))
 
     def synced(self, state: ServerState) -> tuple[Params, Array]:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
-from safari.data import Batch, Federation, Schedule, Shard
+from safari.data import Batch, Federation, Rows, Schedule, Shard
 from safari.devices import over_slots
 from safari.errors import check_choice
 from safari.models import Logistic, Model, Params, softmax_kernel
@@ -60,30 +60,34 @@ class Task(eqx.Module):
         surprise = jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * target, axis=1)
         return jnp.sum(batch.weight * surprise)
 
+    def lesson(self, shard: Shard, key: Key[Array, ""], steps: int, size: int, together: int = 1) -> "Lesson":
+        """What `steps` steps of SGD on minibatches of one shard go through; `together`: so many at once."""
+        schedule = self.federation.schedule(shard, key, steps, size)
+        ahead = self.gathers_ahead(together * steps * size)
+        return Lesson(key, schedule, self.federation.gather(schedule.samples) if ahead else None)
+
     def descend(
         self,
         params: Params,
-        shard: Shard,
-        key: Key[Array, ""],
+        lesson: "Lesson",
         *,
         rate: Float[Array, ""] | float,
-        steps: int,
-        size: int,
         used: Int[Array, ""] | None = None,
         clip: Float[Array, ""] | float | None = None,
         direction: Direction | None = None,
     ) -> Params:
-        """SGD from `params` on minibatches of one shard; the parameters it ends at.
+        """SGD from `params` through a lesson; the parameters it ends at.
 
         Gradients longer than `clip` are scaled down to it; `direction` turns the gradient at
-        the current parameters into the step's direction. Of the `steps` steps only the first
+        the current parameters into the step's direction. Of the lesson's steps only the first
         `used` count, where shards differ in size.
         """
-        schedule = self.federation.schedule(shard, key, steps, size)
+        schedule, key = lesson.schedule, lesson.key
+        steps, size = schedule.samples.shape
         if clip is None and direction is None and self._fuses(size):
             return self._descend_fused(params, schedule, rate, steps if used is None else used)
-        ahead = self._gathers_ahead(steps * size)
-        source = self.federation.gather(schedule.samples) if ahead else schedule.samples
+        ahead = lesson.rows is not None
+        source = lesson.rows if ahead else schedule.samples
 
         def step(params: Params, now: tuple[Array, Any, Array]) -> tuple[Params, None]:
             number, source, weight = now
@@ -145,16 +149,20 @@ class Task(eqx.Module):
         (loss_a, a), (loss_b, b) = half(even), half(odd)
         return Halves((loss_a + loss_b) / 2, a, b)
 
-    def _gathers_ahead(self, samples: int) -> bool:
+    def gathers_ahead(self, samples: int) -> bool:
         """On a CPU one gather for all steps beats one a step; a bound keeps its memory small."""
         features = self.federation.dataset.x.shape[-1] * self.federation.dataset.x.dtype.itemsize
         return jax.default_backend() == "cpu" and samples * features <= MOST_BYTES_AHEAD
 
     def over_clients(
-        self, function: Callable[..., PyTree[Any]], params: Params, slots: Int[Array, " slots"]
+        self,
+        function: Callable[..., PyTree[Any]],
+        params: Params,
+        slots: Int[Array, " slots"],
+        prepare: Callable[..., PyTree[Any]] | None = None,
     ) -> PyTree[Any]:
         """Apply `function` to every slot of a cohort: batched, or in turn; shared out over devices."""
-        return over_slots(function, slots, self.clients_batched(params))
+        return over_slots(function, slots, self.clients_batched(params), prepare)
 
     def clients_batched(self, params: PyTree[Any]) -> bool:
         """Whether models train side by side as batched products.
@@ -171,6 +179,14 @@ def _has_tf32() -> bool:
     """Whether this is a GPU whose tensor cores multiply in tf32."""
     device = jax.devices()[0]
     return device.platform == "gpu" and float(getattr(device, "compute_capability", 0)) >= 8
+
+
+class Lesson(eqx.Module):
+    """The minibatches of a stretch of local SGD; their rows where they are gathered ahead."""
+
+    key: Key[Array, ""]
+    schedule: Schedule
+    rows: Rows | None
 
 
 class Halves(eqx.Module):

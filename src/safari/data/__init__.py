@@ -2,6 +2,6 @@
 
 from safari.data.coverage import Coverage
 from safari.data.dataset import Batch, Dataset
-from safari.data.federation import Federation, Schedule, Shard, federate
+from safari.data.federation import Federation, Rows, Schedule, Shard, federate
 
-__all__ = ["Batch", "Coverage", "Dataset", "Federation", "Schedule", "Shard", "federate"]
+__all__ = ["Batch", "Coverage", "Dataset", "Federation", "Rows", "Schedule", "Shard", "federate"]

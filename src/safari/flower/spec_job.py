@@ -78,12 +78,9 @@ def train_client(
     run: Run, clients: ClientAlgorithm, params: Params, client: Int[Array, ""], number: Int[Array, ""]
 ) -> Params:
     """The parameters that a client of the simulator would end a round at, which began at `params`."""
-    change = clients.local_change(
-        ClientState(params, *clients.memory(params, run.task)),
-        run.task,
-        client,
-        jax.random.fold_in(run.streams.client_batches, number),
-    )[0]
+    lesson = clients.lesson(run.task, client, jax.random.fold_in(run.streams.client_batches, number))
+    state = ClientState(params, *clients.memory(params, run.task))
+    change = clients.local_change(state, run.task, client, lesson)[0]
     return jax.tree.map(jnp.add, params, change)
 
 

@@ -6,6 +6,8 @@ there the four pixels of a pooling block become channels, and the four outputs t
 pooled come out side by side. Images are (batch, height, width, channels).
 """
 
+from functools import reduce
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +33,7 @@ def convolve_and_halve(x: Images, kernel: Kernel) -> Pooled:
     return jax.lax.platform_dependent(
         x,
         kernel,
-        cpu=lambda x, kernel: halve(by_patches(x, kernel)),
+        cpu=lambda x, kernel: halve(by_product(x, kernel)),
         default=by_blocks if blocked else lambda x, kernel: halve(by_library(x, kernel)),
     )
 
@@ -53,6 +55,28 @@ def by_patches(x: Images, kernel: Kernel) -> Convolved:
     )
     flat = patches.reshape(batch * height * width, rows * columns * channels)
     return (flat @ kernel.reshape(-1, outputs)).reshape(batch, height, width, outputs)
+
+
+def by_strips(x: Images, kernel: Kernel) -> Convolved:
+    """Patches along the columns alone: one product gives what a row adds to each row around it.
+
+    It writes less than `by_patches` where there are about as many inputs as outputs.
+    """
+    batch, height, width, channels = x.shape
+    rows, columns, _, outputs = kernel.shape
+    above, left = (rows - 1) // 2, (columns - 1) // 2
+    padded = jnp.pad(x, ((0, 0), (0, 0), (left, columns - 1 - left), (0, 0)))
+    strips = jnp.concatenate([padded[:, :, j : j + width] for j in range(columns)], axis=-1)
+    spread = kernel.transpose(1, 2, 0, 3).reshape(columns * channels, rows * outputs)
+    adds = (strips.reshape(-1, columns * channels) @ spread).reshape(batch, height, width, rows, outputs)
+    adds = jnp.pad(adds, ((0, 0), (above, rows - 1 - above), (0, 0), (0, 0), (0, 0)))
+    return reduce(jnp.add, [adds[:, i : i + height, :, i] for i in range(rows)])
+
+
+def by_product(x: Images, kernel: Kernel) -> Convolved:
+    """By whichever of patches and strips writes less."""
+    rows, columns, channels, outputs = kernel.shape
+    return (by_strips if channels + rows * outputs / columns < rows * channels else by_patches)(x, kernel)
 
 
 def by_blocks(x: Images, kernel: Kernel) -> Pooled:

@@ -1,0 +1,121 @@
+"""Writes the measured tables into docs/performance.md: python docs/make_performance.py
+
+Every `<!-- table: NAME -->` is followed by a table made of benchmarks/results; NAME says of what.
+"""
+
+import json
+import re
+import statistics
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+PAGE, RESULTS = FOLDER / "performance.md", FOLDER.parent / "benchmarks" / "results"
+TABLE = re.compile(r"<!-- table: (?P<name>.+?) -->.*?<!-- end of table -->", re.DOTALL)
+
+
+def result(name):
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def made(facts):
+    return f"`{facts['command']}`, commit {facts['commit']}, {facts['date'][:10]}, {facts['machine']}."
+
+
+def peers(letter):
+    entry = result("peers").get(letter)
+    if entry is None:
+        return "Not measured yet."
+    rows = []
+    for name, one in entry["contestants"].items():
+        if "medians" not in one:
+            rows.append([name, "", "failed", "", "", "", ""])
+            continue
+        median = one["medians"]
+        rows.append(
+            [
+                f"{name} {one['version']}",
+                one["setting"],
+                f"{median['seconds']:.2f}",
+                f"{median['seconds_with_compilation']:.2f}",
+                f"{one['times_safari']:.1f}",
+                f"{median['peak_megabytes']:.0f}",
+                f"{100 * median['accuracy']:.1f}",
+            ]
+        )
+    head = ["", "setting", entry["unit"], "with compilation", "times safari", "peak MB", "accuracy"]
+    repetitions = max(len(one["runs"]) for one in entry["contestants"].values())
+    machine = entry["machine"]
+    facts = {**entry, "machine": f"{machine['cpu']}, {machine['cores']} cores"}
+    said = [table(head, rows), "", f"Medians of {repetitions}. {made(facts)}"]
+    if "floor" in entry:
+        floor = entry["floor"]
+        said.append(
+            f"The floor is {floor['seconds']:.2f} s ({floor['runs'][0]['setting']}); "
+            f"safari takes {floor['safari_over_floor']:.2f} times that."
+        )
+    return "\n".join(said)
+
+
+def gpu():
+    found = result("gpu")
+    mnist, network = found["mnist"], found["cifar10"]["bfloat16"]
+    beside = found["side_by_side"]["tera_operations_a_second"]
+    accuracy = {
+        kind: f"{100 * statistics.mean(values):.2f} ± {100 * statistics.stdev(values):.2f}"
+        for kind, values in found["cifar10_accuracy"].items()
+        if kind != "rounds"
+    }
+    rows = [
+        ["MNIST, one run of 150 rounds", f"{mnist['one_run_seconds']:.3f} s"],
+        ["MNIST, 240 runs of 150 rounds", f"{mnist['240_runs_seconds']:.2f} s"],
+        ["CIFAR-10 network, one run, bfloat16", f"{network['tera_operations_a_second']:.0f} TFLOP/s"],
+        *([f"the same, {count} processes", f"{rate:.0f} TFLOP/s"] for count, rate in beside.items()),
+        *([f"its accuracy after 200 rounds, {kind}", value] for kind, value in accuracy.items()),
+    ]
+    return table(["", "measured"], rows) + f"\n\n{made(found['made'])}"
+
+
+def scale():
+    found = result("scale")
+    rows = [
+        [f"{row['clients']:,}", f"{1000 * row['seconds_a_round']:.2f} ms", f"{row['peak_megabytes']:.0f} MB"]
+        for row in found["rows"]
+    ]
+    return table(["clients", "a round", "peak memory"], rows) + f"\n\n{made(found['made'])}"
+
+
+def step():
+    found = result("step")
+    rows = [[name, f"{value:.1f}"] for name, value in found["microseconds_a_step"].items()]
+    return table(["", "microseconds a step"], rows) + f"\n\n{made(found['made'])}"
+
+
+def startup():
+    found = result("startup")
+    rows = [
+        [name, f"{one['first']:.2f}", f"{one['again']:.2f}"]
+        for name, one in found["seconds_to_first_round"].items()
+    ]
+    head = ["`safari run`", "first start, seconds", "again, seconds (median)"]
+    return table(head, rows) + f"\n\n{made(found['made'])}"
+
+
+TABLES = {"gpu": gpu, "scale": scale, "step": step, "startup": startup}
+
+
+def render(text):
+    def filled(match):
+        name = match["name"]
+        body = peers(name.removeprefix("job ")) if name.startswith("job ") else TABLES[name]()
+        return f"<!-- table: {name} -->\n\n{body}\n\n<!-- end of table -->"
+
+    return TABLE.sub(filled, text)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(PAGE.read_text()))
