@@ -5,7 +5,6 @@ follows), `absorb` (what the server makes of the averaged update) and `memory` (
 and clients keep between rounds).
 """
 
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import equinox as eqx
@@ -14,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from safari.algorithms.base import Algorithm, Kind, Turn
-from safari.algorithms.task import Lesson, Task
+from safari.algorithms.task import MOST_BYTES_TOGETHER, Lesson, Task
 from safari.data import Federation
 from safari.errors import check_choice, check_count, check_positive
 from safari.models import Params
@@ -110,17 +109,14 @@ class ClientAlgorithm(Algorithm):
     def kind(self, state: ClientState, turn: Turn) -> Int[Array, ""]:
         return jnp.where(turn.cohort.reported.any(), Kind.CLIENT, Kind.IDLE)
 
-    def lesson(
-        self, task: Task, client: Int[Array, ""], batches: Key[Array, ""], together: int = 1
-    ) -> Lesson:
-        """What one client goes through in a round with these batches; `together`: so many clients at once."""
+    def lesson(self, task: Task, client: Int[Array, ""], batches: Key[Array, ""]) -> Lesson:
+        """What one client goes through in a round with these batches."""
         federation = task.federation
         return task.lesson(
             federation.client(client),
             jax.random.fold_in(batches, client),
             int(self.steps(federation.largest)),
             min(self.batch_size, federation.largest),
-            together,
         )
 
     def local_change(
@@ -149,17 +145,16 @@ class ClientAlgorithm(Algorithm):
     def round(self, state: ClientState, task: Task, turn: Turn) -> ClientState:
         federation, cohort = task.federation, turn.cohort
 
-        def lesson(client: Int[Array, ""], together: int = 1) -> Lesson:
-            return self.lesson(task, client, turn.client_batches, together)
+        def lesson(client: Int[Array, ""]) -> Lesson:
+            return self.lesson(task, client, turn.client_batches)
 
         def train(client: Int[Array, ""], prepared: Lesson | None) -> tuple[Params, Int[Array, ""]]:
             return self.local_change(state, task, client, lesson(client) if prepared is None else prepared)
 
         slots = len(cohort.clients)
         samples = int(self.steps(federation.largest)) * min(self.batch_size, federation.largest)
-        fits = task.gathers_ahead(slots * samples)
-        prepare = partial(lesson, together=slots) if fits else None
-        change, steps = task.over_clients(train, state.params, cohort.clients, prepare)
+        fits = task.gathers_ahead(slots * samples, MOST_BYTES_TOGETHER)
+        change, steps = task.over_clients(train, state.params, cohort.clients, lesson if fits else None)
         weight = federation.clients.count[cohort.clients] if self.weights == "size" else 1.0
         weight = jnp.where(cohort.reported, weight, 0.0)
         share = weight / jnp.maximum(weight.sum(), 1e-9)

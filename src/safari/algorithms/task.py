@@ -18,6 +18,9 @@ Direction = Callable[[Params, Params], Params]
 Precision = Literal["float32", "tf32", "bfloat16"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 MOST_BYTES_AHEAD = 64 * 2**20
+MOST_BYTES_TOGETHER = 4 * 2**20
+"""Of all clients of a round: gathered at once they are copied once more, which large ones should not be."""
+
 MOST_WEIGHTS_BATCHED = 4096
 
 
@@ -60,10 +63,10 @@ class Task(eqx.Module):
         surprise = jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * target, axis=1)
         return jnp.sum(batch.weight * surprise)
 
-    def lesson(self, shard: Shard, key: Key[Array, ""], steps: int, size: int, together: int = 1) -> "Lesson":
-        """What `steps` steps of SGD on minibatches of one shard go through; `together`: so many at once."""
+    def lesson(self, shard: Shard, key: Key[Array, ""], steps: int, size: int) -> "Lesson":
+        """What `steps` steps of SGD on minibatches of one shard go through."""
         schedule = self.federation.schedule(shard, key, steps, size)
-        ahead = self.gathers_ahead(together * steps * size)
+        ahead = self.gathers_ahead(steps * size)
         return Lesson(key, schedule, self.federation.gather(schedule.samples) if ahead else None)
 
     def descend(
@@ -149,10 +152,10 @@ class Task(eqx.Module):
         (loss_a, a), (loss_b, b) = half(even), half(odd)
         return Halves((loss_a + loss_b) / 2, a, b)
 
-    def gathers_ahead(self, samples: int) -> bool:
+    def gathers_ahead(self, samples: int, most: int = MOST_BYTES_AHEAD) -> bool:
         """On a CPU one gather for all steps beats one a step; a bound keeps its memory small."""
         features = self.federation.dataset.x.shape[-1] * self.federation.dataset.x.dtype.itemsize
-        return jax.default_backend() == "cpu" and samples * features <= MOST_BYTES_AHEAD
+        return jax.default_backend() == "cpu" and samples * features <= most
 
     def over_clients(
         self,
