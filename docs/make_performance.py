@@ -39,7 +39,7 @@ def peers(letter):
         rows.append(
             [
                 f"{name} {one['version']}",
-                one["setting"],
+                ", ".join(one["settings"]),
                 f"{median['seconds']:.2f}",
                 f"{median['seconds_with_compilation']:.2f}",
                 f"{one['times_safari']:.1f}",

@@ -47,7 +47,7 @@ def floor(runs: list[dict], ours: list[dict]) -> dict:
     ]
     if not pairs:
         return {}
-    seconds = statistics.median(one["seconds"] for one in runs)
+    seconds = statistics.median(one["seconds"] for one in runs if "failed" not in one)
     return {"floor": {"seconds": seconds, "safari_over_floor": statistics.median(pairs), "runs": runs}}
 
 
