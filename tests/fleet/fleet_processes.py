@@ -57,8 +57,9 @@ class Fleet:
     def said(self) -> str:
         return self.log.read_text()
 
-    def wait_until(self, words: str, seconds: float) -> None:
-        wait_for(lambda: words in self.said(), seconds, self.said)
+    def wait_until(self, pattern: str, seconds: float) -> None:
+        """Until the log of the last run holds `pattern`."""
+        wait_for(lambda: re.search(pattern, self.said()), seconds, self.said)
 
     def processes(self, *words: str) -> list[psutil.Process]:
         """Processes of this fleet whose command line holds all words."""

@@ -29,7 +29,12 @@ def test_a_spec_trains_on_real_clients_as_it_was_simulated(fleet, tmp_path):
     found = {}
     for name, overrides in (("safari", ""), ("fedavg", "algorithm.name=fedavg train.rounds=3")):
         state = fleet.work / name
-        config = {"checkpoint": str(state), "overrides": overrides, "start_deadline": 0.0}
+        config = {
+            "checkpoint": str(state),
+            "overrides": overrides,
+            "start_deadline": 0.0,
+            "round_deadline": 120.0,
+        }
         fleet.finish(fleet.start(app, **config), state, 240)
         expected = simulated(*overrides.split())
         summary = json.loads((state / "summary.json").read_text())

@@ -1,6 +1,7 @@
 """A fleet that misbehaves: killed, hung, NaN, wrong shapes, and a server that dies."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -9,24 +10,35 @@ from safetensors.numpy import load_file
 
 from safari.result import HISTORY_SCHEMA
 
+FAULTS = (
+    "client 0 rejected: w is not finite",
+    r"client 1 rejected: w has shape \(5,\)",
+    "client 2 late",
+    "client 5 (late|left|failed)",
+)
+
 
 def test_faults_of_all_kinds_do_not_stop_the_training(fleet):
     state = fleet.work / "faults"
-    config = {"rounds": 3, "deadline": 16.0, "checkpoint": str(state), "nan": 0, "shape": 1, "sleep": 2}
-    run = fleet.start(NAUGHTY, **config)
-    fleet.wait_until("round 1 of 3", 120)
+    config = {"deadline": 20.0, "checkpoint": str(state), "nan": 0, "shape": 1, "sleep": 2}
+    run = fleet.start(NAUGHTY, rounds=999, **config)
+    fleet.wait_until("round 1 of 999", 240)
     fleet.kill("flower-supernode", "partition-id=5 ")
-    fleet.wait_until("round 2 of 3", 60)
+    for fault in FAULTS:
+        fleet.wait_until(fault, 240)
+    done = len(re.findall("round [0-9]+ of 999", fleet.said()))
+    fleet.wait_until(f"round {done + 2} of 999", 240)
     fleet.kill("flwr-serverapp")
     run.kill()
     run.wait()
     about = next((state / "checkpoint").glob("round-*")) / "about.json"
     saved = pl.DataFrame(json.loads(about.read_text())["journal"]["rounds"], schema=HISTORY_SCHEMA)
-    log = fleet.said() + fleet.finish(fleet.start(NAUGHTY, **config), state, 180)
+    last = len(saved) + 1
+    log = fleet.finish(fleet.start(NAUGHTY, rounds=last, **config), state, 240)
+    assert f"going on after round {len(saved)} of {last}" in log
     history = pl.read_parquet(state / "metrics.parquet")
-    assert history["round"].to_list() == [1, 2, 3]
+    assert history["round"].to_list() == list(range(1, last + 1))
     assert history.head(len(saved)).equals(saved)
-    assert f"going on after round {len(saved)} of 3" in log
     events = pl.read_parquet(state / "events.parquet")
 
     def befell(client: int, event: str) -> int:
@@ -36,16 +48,11 @@ def test_faults_of_all_kinds_do_not_stop_the_training(fleet):
         assert befell(client, "answered") == 0
     assert befell(0, "rejected") >= 1
     assert befell(1, "rejected") >= 1
-    assert befell(2, "late") + befell(2, "failed") >= 1
+    assert befell(2, "late") >= 1
     assert befell(5, "late") + befell(5, "left") + befell(5, "failed") >= 1
     assert befell(7, "answered") >= 1
     assert befell(8, "answered") >= 1
-    for words in (
-        "client 0 rejected: w is not finite",
-        "client 1 rejected: w has shape (5,)",
-        "client 2 late",
-    ):
-        assert words in log
+    assert befell(2, "asked") < befell(7, "asked"), "one that hangs is asked less and less often"
     summary = json.loads((state / "summary.json").read_text())
     assert set(summary["excluded"]) >= {0, 1, 2, *ABSENT}
     model = load_file(state / "model.safetensors")["w"]

@@ -181,6 +181,36 @@ def test_those_who_are_silent_are_not_waited_for():
     assert set(made.journal.happenings().filter(pl.col("event") == "late")["client"]) == {0, 1}
 
 
+def test_one_that_hangs_is_left_alone_for_longer_and_longer(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("safari.flower.fleet.time.monotonic", lambda: clock[0])
+    grid, fleet = LocalGrid(make_app(), nodes(3)), strategy(fleet=3).fleet
+    online, deadline = fleet.online(grid), fleet.deadline
+    for rest in (1, 2, 4, 8, 16, 32, 32):
+        fleet.late([online[1]])
+        clock[0] += 0.99 * rest * deadline
+        assert list(fleet.awake(online)) == [0, 2]
+        clock[0] += 0.02 * rest * deadline
+        assert list(fleet.awake(online)) == [0, 1, 2]
+    fleet.answered([online[1]])
+    fleet.late([online[1]])
+    clock[0] += 1.01 * deadline
+    assert list(fleet.awake(online)) == [0, 1, 2]
+    fleet.late(online.values())
+    assert list(fleet.awake(online)) == [0, 1, 2]
+
+
+def test_a_round_leaves_alone_who_was_late():
+    grid = LocalGrid(make_app(), nodes(6))
+    made = strategy(q=1.0, per_round=None)
+    made.fleet.online(grid)
+    grid.silent = {node for node, config in nodes(6).items() if config["partition-id"] == 2}
+    made.fleet.deadline = 1000.0
+    carry_out(made, grid, rounds=2)
+    assert made.journal.history()["cohort"].to_list() == [[0, 1, 2, 3, 4, 5], [0, 1, 3, 4, 5]]
+    assert made.journal.history()["available"].to_list() == [6, 5]
+
+
 def test_who_did_not_say_in_time_who_it_is_is_asked_again_at_once_if_nobody_else_is_there():
     grid, made = LocalGrid(make_app(), nodes(6)), strategy()
     made.fleet.deadline = 0.05

@@ -19,6 +19,8 @@ from safari.flower.identity import ANSWER, QUESTION
 
 PATIENCE = 5
 """A node that did not say who it is in time is asked again after so many deadlines."""
+LONGEST_REST = 32
+"""A node that was late is left alone for 1, 2, 4 and so on deadlines, at most for so many."""
 
 
 @dataclass
@@ -37,6 +39,7 @@ class Fleet:
     nodes: dict[int, int] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     _asked: dict[int, float] = field(default_factory=dict)
+    _late: dict[int, tuple[int, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, clients: int | Sequence[str] | None, deadline: float) -> "Fleet":
@@ -74,6 +77,24 @@ class Fleet:
         found = {client: node for node, client in self.nodes.items() if node in connected and client >= 0}
         self.seen |= set(found)
         return dict(sorted(found.items()))
+
+    def late(self, nodes: Iterable[int]) -> None:
+        """These did not answer in time: each time in a row they are left alone for twice as long."""
+        for node in nodes:
+            times = self._late.get(node, (0, 0.0))[0] + 1
+            rest = min(2 ** (times - 1), LONGEST_REST) * self.deadline
+            self._late[node] = times, time.monotonic() + rest
+
+    def answered(self, nodes: Iterable[int]) -> None:
+        """These did: what they missed before is forgotten."""
+        for node in nodes:
+            self._late.pop(node, None)
+
+    def awake(self, online: dict[int, int]) -> dict[int, int]:
+        """Those of `online` that are not left alone; all of them if that is everyone."""
+        now = time.monotonic()
+        found = {client: node for client, node in online.items() if self._late.get(node, (0, now))[1] <= now}
+        return found or online
 
     def gather(self, grid: Grid, seconds: float) -> dict[int, int]:
         """Wait, no longer than `seconds`, until all clients are there; without a known number, one."""

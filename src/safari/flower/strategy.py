@@ -326,6 +326,8 @@ class SafariStrategy(Strategy):
             self.journal.note(number, "left", self.fleet, node, "went away before it answered")
         for node in back.late:
             self.journal.note(number, "late", self.fleet, node, f"no answer within {deadline:g} s")
+        self.fleet.answered(reply.metadata.src_node_id for reply in back.replies)
+        self.fleet.late(back.late)
         after, metrics = self.aggregate_train(number, back.replies)
         arrays = arrays if after is None else after
         if metrics is not None:
@@ -371,7 +373,7 @@ class SafariStrategy(Strategy):
 
     def _available(self, grid: Grid) -> dict[int, int]:
         """The clients that can be asked, each with its node."""
-        found = self.fleet.online(grid)
+        found = self.fleet.awake(self.fleet.online(grid))
         return {client: node for client, node in found.items() if client not in self.excluded}
 
 

@@ -1,17 +1,20 @@
 """A convolution followed by 2 x 2 max-pooling, lowered as each platform likes it.
 
-Inside a loop on a CPU, XLA's own convolution is many times slower than gathering patches
-and taking one matrix product. On a GPU, images of few channels keep the matrix units idle:
-there the four pixels of a pooling block become channels, and the four outputs that are
-pooled come out side by side. Images are (batch, height, width, channels).
+Inside a loop on a CPU, XLA's own convolution is many times slower than matrix products of
+patches, and Winograd's of tiles are faster still where there are channels enough. Images of
+few channels keep matrix units and vector registers idle: there the four pixels of a pooling
+block become channels, and the four outputs that are pooled come out side by side.
+Images are (batch, height, width, channels).
 """
 
-from functools import reduce
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+from safari.models.winograd import LARGEST_KERNEL, convolve_tiles
 
 Images = Float[Array, "batch height width channels"]
 Kernel = Float[Array, "rows columns channels outputs"]
@@ -20,6 +23,7 @@ Pooled = Float[Array, "batch half_height half_width outputs"]
 
 LEAST_BLOCKED_KERNEL = 5
 """Blocks of 2 x 2 spread a kernel of 5 over 6 pixels (1.4 times the work), one of 3 over 6 as well."""
+LEAST_TILED_CHANNELS = 16
 
 
 def convolve_and_halve(x: Images, kernel: Kernel) -> Pooled:
@@ -27,15 +31,35 @@ def convolve_and_halve(x: Images, kernel: Kernel) -> Pooled:
 
     An odd last row or column is dropped.
     """
+    return jax.lax.platform_dependent(x, kernel, cpu=on_cpu, default=on_gpu)
+
+
+def on_cpu(x: Images, kernel: Kernel) -> Pooled:
+    """By Winograd's products where channels make them worth their transforms, else by patches."""
+    size, channels = kernel.shape[0], kernel.shape[2]
+    fits = _is_square(kernel) and 3 <= size <= LARGEST_KERNEL and x.dtype in (jnp.float32, jnp.float64)
+    if fits and channels >= LEAST_TILED_CHANNELS:
+        return by_tiles(x, kernel)
+    return by_blocks(x, kernel, 2, by_patches) if _can_block(x, kernel) else halve(by_patches(x, kernel))
+
+
+def on_gpu(x: Images, kernel: Kernel) -> Pooled:
+    """By the library, over blocks where that is possible.
+
+    The channels of a block should be a multiple of eight, which matrix units need.
+    """
+    wide = 4 if x.shape[3] % 2 and x.shape[2] % 4 == 0 else 2
+    return by_blocks(x, kernel, wide, by_library) if _can_block(x, kernel) else halve(by_library(x, kernel))
+
+
+def _is_square(kernel: Kernel) -> bool:
+    return kernel.shape[0] == kernel.shape[1]
+
+
+def _can_block(x: Images, kernel: Kernel) -> bool:
     whole = x.shape[1] % 2 == 0 and x.shape[2] % 2 == 0
-    square = kernel.shape[0] == kernel.shape[1] and kernel.shape[0] % 2 == 1
-    blocked = whole and square and kernel.shape[0] >= LEAST_BLOCKED_KERNEL
-    return jax.lax.platform_dependent(
-        x,
-        kernel,
-        cpu=lambda x, kernel: halve(by_product(x, kernel)),
-        default=by_blocks if blocked else lambda x, kernel: halve(by_library(x, kernel)),
-    )
+    size = kernel.shape[0]
+    return whole and _is_square(kernel) and size % 2 == 1 and size >= LEAST_BLOCKED_KERNEL
 
 
 def by_library(x: Images, kernel: Kernel) -> Convolved:
@@ -57,39 +81,24 @@ def by_patches(x: Images, kernel: Kernel) -> Convolved:
     return (flat @ kernel.reshape(-1, outputs)).reshape(batch, height, width, outputs)
 
 
-def by_strips(x: Images, kernel: Kernel) -> Convolved:
-    """Patches along the columns alone: one product gives what a row adds to each row around it.
-
-    It writes less than `by_patches` where there are about as many inputs as outputs.
-    """
-    batch, height, width, channels = x.shape
-    rows, columns, _, outputs = kernel.shape
-    above, left = (rows - 1) // 2, (columns - 1) // 2
-    padded = jnp.pad(x, ((0, 0), (0, 0), (left, columns - 1 - left), (0, 0)))
-    strips = jnp.concatenate([padded[:, :, j : j + width] for j in range(columns)], axis=-1)
-    spread = kernel.transpose(1, 2, 0, 3).reshape(columns * channels, rows * outputs)
-    adds = (strips.reshape(-1, columns * channels) @ spread).reshape(batch, height, width, rows, outputs)
-    adds = jnp.pad(adds, ((0, 0), (above, rows - 1 - above), (0, 0), (0, 0), (0, 0)))
-    return reduce(jnp.add, [adds[:, i : i + height, :, i] for i in range(rows)])
+def by_tiles(x: Images, kernel: Kernel) -> Pooled:
+    """Convolution by Winograd's products, whose tiles are pooled where they are."""
+    tiles = convolve_tiles(x, kernel)
+    rows, columns, batch, down, across, outputs = tiles.shape
+    pooled = tiles.reshape(rows // 2, 2, columns // 2, 2, batch, down, across, outputs).max(axis=(1, 3))
+    pooled = pooled.transpose(2, 3, 0, 4, 1, 5).reshape(
+        batch, down * rows // 2, across * columns // 2, outputs
+    )
+    return pooled[:, : x.shape[1] // 2, : x.shape[2] // 2]
 
 
-def by_product(x: Images, kernel: Kernel) -> Convolved:
-    """By whichever of patches and strips writes less."""
-    rows, columns, channels, outputs = kernel.shape
-    return (by_strips if channels + rows * outputs / columns < rows * channels else by_patches)(x, kernel)
-
-
-def by_blocks(x: Images, kernel: Kernel) -> Pooled:
-    """Convolution and pooling over images of blocks, each 2 rows by 2 or 4 columns.
-
-    The channels of a block should be a multiple of eight, which matrix units need.
-    """
+def by_blocks(x: Images, kernel: Kernel, wide: int, convolve: Callable[..., Convolved]) -> Pooled:
+    """Convolution and pooling over images of blocks, each 2 rows by `wide` columns."""
     batch, height, width, channels = x.shape
     outputs = kernel.shape[-1]
-    wide = 4 if channels % 2 and width % 4 == 0 else 2
     blocks = x.reshape(batch, height // 2, 2, width // wide, wide, channels).transpose(0, 1, 3, 2, 4, 5)
     blocks = blocks.reshape(batch, height // 2, width // wide, 2 * wide * channels)
-    four = by_library(blocks, _block_kernel(kernel, wide))
+    four = convolve(blocks, _block_kernel(kernel, wide))
     return largest_of_four(four.reshape(batch, height // 2, width // 2, 4, outputs))
 
 
