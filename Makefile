@@ -15,7 +15,7 @@ test: .venv/ready-dev test-oldest ## everything, on the newest JAX; the core als
 	$(BIN)/python -m pytest $(SPREAD) 3 --ignore tests/fleet
 
 test-fleet: .venv/ready-dev ## SAFARI on real processes: a SuperLink, SuperNodes, faults, TLS
-	$(BIN)/python -m pytest $(SPREAD) 2 tests/fleet
+	$(BIN)/python -m pytest $(SPREAD) 3 tests/fleet
 
 test-oldest: $(OLDEST)/ready
 	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest $(SPREAD) 3 tests/test_oracle.py tests/algorithms
@@ -29,8 +29,8 @@ format: .venv/ready-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/ready-dev ## safari against a plain PyTorch loop, the same job, interleaved
-	$(BIN)/python benchmarks/bench.py
+bench: .venv/ready-dev ## safari against a plain PyTorch loop, the same job, interleaved (needs MNIST)
+	$(BIN)/python benchmarks/peers --jobs a --only safari,pytorch --out runs/bench.json
 
 bench-advise: .venv/ready ## safari advise within a full grid over q and server steps (needs the data)
 	$(BIN)/python benchmarks/advise.py

@@ -35,7 +35,7 @@ def parts():
 
     draw = jax.jit(lambda key: federation.schedule(shard, key, STEPS, BATCH))
     schedule = draw(key)
-    gather = jax.jit(federation.gather)
+    gather = jax.jit(lambda samples: federation.gather(samples))
     rows = gather(schedule.samples)
 
     def steps(params, rows, weight):

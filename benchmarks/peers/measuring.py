@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from safari.experiment.versions import provenance
+
 HERE = Path(__file__).parent
 LOOK_SECONDS = 0.3
 OTHERS_SETTINGS = ("XLA_", "JAX_", "OMP_", "MKL_", "PYTHONPATH", "TORCH", "RAY_", "FLWR_")
@@ -75,20 +77,15 @@ def proportional_bytes(process: psutil.Process) -> int:
 
 def facts() -> dict:
     """By which command, on which commit and machine, and when."""
-    describe = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(describe, capture_output=True, text=True, cwd=HERE, check=False).stdout.strip()
-    return {
-        "command": " ".join(["python", "benchmarks/peers", *sys.argv[1:]]),
-        "commit": commit,
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": {
-            "cpu": cpu(),
-            "cores": len(os.sched_getaffinity(0)),
-            "memory_gigabytes": round(psutil.virtual_memory().total / 2**30, 1),
-            "system": platform.platform(),
-            "python": platform.python_version(),
-        },
+    machine = {
+        "cpu": cpu(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gigabytes": round(psutil.virtual_memory().total / 2**30, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
     }
+    command = " ".join(["python", "benchmarks/peers", *sys.argv[1:]])
+    return {**provenance(), "command": command, "machine": machine}
 
 
 def cpu() -> str:

@@ -28,7 +28,7 @@ def entry(job: Job, found: dict[str, list[dict]], missing: dict[str, str]) -> di
             contestants[name]["medians"] = {
                 key: statistics.median(one[key] for one in done) for key in NUMBERS
             }
-            contestants[name]["times_safari"] = ratio(job, runs, found.get("safari", []))
+            contestants[name]["times_safari"] = ratio(runs, found.get("safari", []))
     return {
         "job": asdict(job),
         "unit": "seconds a run" if job.runs > 1 else "seconds",
@@ -40,15 +40,11 @@ def entry(job: Job, found: dict[str, list[dict]], missing: dict[str, str]) -> di
 
 def floor(runs: list[dict], ours: list[dict]) -> dict:
     """What the job cannot take less than, and safari's seconds in units of it."""
-    pairs = [
-        our["seconds"] / one["seconds"]
-        for one, our in zip(runs, ours, strict=False)
-        if "failed" not in one and "failed" not in our
-    ]
-    if not pairs:
+    over = ratio(ours, runs)
+    if over is None:
         return {}
     seconds = statistics.median(one["seconds"] for one in runs if "failed" not in one)
-    return {"floor": {"seconds": seconds, "safari_over_floor": statistics.median(pairs), "runs": runs}}
+    return {"floor": {"seconds": seconds, "safari_over_floor": over, "runs": runs}}
 
 
 def per_run(job: Job, one: dict) -> dict:
@@ -58,10 +54,10 @@ def per_run(job: Job, one: dict) -> dict:
     return {**one, "seconds": each, "seconds_with_compilation": each + compiling}
 
 
-def ratio(job: Job, runs: list[dict], ours: list[dict]) -> float | None:
-    """The median over repetitions of a contestant's seconds, in units of safari's."""
+def ratio(runs: list[dict], ours: list[dict]) -> float | None:
+    """The median over repetitions of `runs`' seconds a run, in units of those of `ours`."""
     pairs = [
-        per_run(job, their)["seconds"] / per_run(job, our)["seconds"]
+        their["seconds"] / their["runs"] / (our["seconds"] / our["runs"])
         for their, our in zip(runs, ours, strict=False)
         if "failed" not in their and "failed" not in our
     ]

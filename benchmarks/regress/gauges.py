@@ -1,5 +1,6 @@
 """Gauges: safari's rounds against the same rounds by hand, as ratios."""
 
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,9 +25,9 @@ class Gauge:
     by_hand: Callable[[], Any]
 
     def ratio(self, samples: int) -> float:
-        """Seconds of ours in units of those by hand: the best of each, taken in turn.
+        """Seconds of ours in units of those by hand: the median over pairs, taken in turn.
 
-        On a busy machine the fastest of many short samples is what the others have disturbed least.
+        What disturbs a busy machine for longer than a pair takes disturbs both of it.
         """
         seconds: tuple[list[float], list[float]] = ([], [])
         for _ in range(samples):
@@ -34,7 +35,7 @@ class Gauge:
                 began = time.perf_counter()
                 jax.block_until_ready(work())
                 kept.append(time.perf_counter() - began)
-        return min(seconds[0]) / min(seconds[1])
+        return statistics.median(ours / other for ours, other in zip(*seconds, strict=True))
 
 
 def _gauge(

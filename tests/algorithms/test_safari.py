@@ -10,7 +10,7 @@ import safari
 PARTICIPATION = safari.Participation(excluded=4, per_round=3)
 CLIENTS = safari.FedAvg(batch_size=30)
 SERVER = safari.ServerSGD(batch_size=10, steps=4)
-MODELS = {"logistic": safari.Logistic(), "cnn": safari.CNN()}
+MODELS = {"logistic": safari.Logistic(), "cnn": safari.CNN((16, 16), kernel=3, hidden=16)}
 
 
 def train(federation, algorithm, model, rounds=4):

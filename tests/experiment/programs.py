@@ -20,7 +20,7 @@ hidden = [64]
 [algorithm.clients]
 name = "scaffold"
 batch_size = 4
-local_epochs = 4
+local_epochs = 2
 [train]
 rounds = 250
 """

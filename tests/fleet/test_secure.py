@@ -10,8 +10,8 @@ def test_tls_and_authentication_let_only_registered_nodes_in(tmp_path):
     state = tmp_path / "state"
     done = subprocess.run(
         ["bash", DEPLOY, NAUGHTY, "--work", tmp_path / "work", "--nodes", "10", "--only", "7 8", "--secure",
-         "--check-refusals", "--run-config", f'rounds=1 checkpoint="{state}"'],
-        env=environment(), capture_output=True, text=True, timeout=240,
+         "--check-refusals", "--run-config", f'rounds=1 deadline=120.0 checkpoint="{state}"'],
+        env=environment(), capture_output=True, text=True, timeout=480,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "refused: unregistered key" in done.stdout

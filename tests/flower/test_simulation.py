@@ -48,9 +48,9 @@ def test_ten_rounds_are_the_simulators(tmp_path):
 
 def test_the_pytorch_example_runs_as_it_is(tmp_path):
     state = tmp_path / "state"
-    said = simulate(EXAMPLES / "flower" / "pytorch", tmp_path / "work", f'rounds=5 checkpoint="{state}"')
+    said = simulate(EXAMPLES / "flower" / "pytorch", tmp_path / "work", f'rounds=2 checkpoint="{state}"')
     assert "safari: 10 of 10 clients are connected: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9" in said
-    assert len(pl.read_parquet(state / "metrics.parquet")) == 5
+    assert len(pl.read_parquet(state / "metrics.parquet")) == 2
     for command in (["report", state], ["compare", state, state, "--out", tmp_path / "both"]):
         subprocess.run([BIN / "safari", *command], check=True, env=environment(), cwd=tmp_path)
     assert "Run state" in (state / "report.html").read_text()

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from safari.algorithms.base import Algorithm, Kind, Turn
-from safari.algorithms.task import MOST_BYTES_TOGETHER, Lesson, Task
+from safari.algorithms.task import MOST_BYTES_EACH, MOST_BYTES_TOGETHER, Lesson, Task
 from safari.data import Federation
 from safari.errors import check_choice, check_count, check_positive
 from safari.models import Params
@@ -154,6 +154,7 @@ class ClientAlgorithm(Algorithm):
         slots = len(cohort.clients)
         samples = int(self.steps(federation.largest)) * min(self.batch_size, federation.largest)
         fits = task.gathers_ahead(slots * samples, MOST_BYTES_TOGETHER)
+        fits = fits and task.gathers_ahead(samples, MOST_BYTES_EACH)
         change, steps = task.over_clients(train, state.params, cohort.clients, lesson if fits else None)
         weight = federation.clients.count[cohort.clients] if self.weights == "size" else 1.0
         weight = jnp.where(cohort.reported, weight, 0.0)

@@ -18,8 +18,10 @@ Direction = Callable[[Params, Params], Params]
 Precision = Literal["float32", "tf32", "bfloat16"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 MOST_BYTES_AHEAD = 64 * 2**20
-MOST_BYTES_TOGETHER = 4 * 2**20
-"""Of all clients of a round: gathered at once they are copied once more, which large ones should not be."""
+MOST_BYTES_TOGETHER = 16 * 2**20
+MOST_BYTES_EACH = 2**19
+"""Of all clients of a round, and of one: gathered at once they are copied once more, which costs more
+than it saves where a client has many batches."""
 
 MOST_WEIGHTS_BATCHED = 4096
 

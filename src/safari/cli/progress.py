@@ -1,5 +1,6 @@
 """Progress of a run: a live bar on a terminal, plain lines elsewhere, nothing if quiet."""
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -41,7 +42,7 @@ class Watch(Shown):
         self.quiet = quiet
         self.live = not quiet and sys.stderr.isatty()
         self._bar = _bar() if self.live else None
-        self._said = time.monotonic()
+        self._said = -math.inf
 
     def follow(self, title: str) -> Watcher:
         """A watcher for one training."""
@@ -61,6 +62,7 @@ class Watch(Shown):
         return watch
 
     def _line(self, title: str, training: Training) -> None:
+        """Once the first round is done, then every few seconds, then in the end."""
         if time.monotonic() - self._said < LINE_SECONDS and not training.finished:
             return
         self._said = time.monotonic()

@@ -30,7 +30,6 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, quiet: bool) ->
     from safari.cli.progress import Watch
     from safari.experiment import Interrupted, load_spec, new_run, resume_run
     from safari.experiment.run import read_summary
-    from safari.report.tables import summary_table
 
     path = resume or out or free_folder(Path("runs"), Path(spec[0]).stem)
     with Watch(quiet) as watch:
@@ -44,6 +43,8 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, quiet: bool) ->
             say(f"stopped; go on with: safari run --resume {path}")
             raise typer.Exit(STOPPED) from None
     if not quiet:
+        from safari.report.tables import summary_table
+
         show(summary_table(read_summary(path)))
     print(path)
 

@@ -100,9 +100,9 @@ class Spec:
         return _plain(self.tables)
 
 
-def load_spec(path: Path, overrides: Iterable[str] = ()) -> Spec:
+def load_spec(path: str | Path, overrides: Iterable[str] = ()) -> Spec:
     """Read a TOML file; `overrides` are `key.path=value` and win over it."""
-    return complete(apply_overrides(read_toml(path), overrides))
+    return complete(apply_overrides(read_toml(Path(path)), overrides))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
