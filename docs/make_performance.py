@@ -6,6 +6,7 @@ Every `<!-- table: NAME -->` is followed by a table made of benchmarks/results; 
 import json
 import re
 import statistics
+from functools import partial
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -105,7 +106,20 @@ def startup():
     return table(head, rows) + f"\n\n{made(found['made'])}"
 
 
+def alternatives(model):
+    found = result("alternatives")
+    rows = [
+        [name, f"{one['microseconds_a_step']:,.0f}", f"{one['times']:.2f}"]
+        for name, one in found["ways"][model].items()
+    ]
+    return table(["", "microseconds a step", "times safari's"], rows) + f"\n\n{made(found['made'])}"
+
+
 TABLES = {"gpu": gpu, "scale": scale, "step": step, "startup": startup}
+TABLES |= {
+    f"alternatives, {model}": partial(alternatives, model)
+    for model in ("softmax regression", "convolutional network")
+}
 
 
 def render(text):
