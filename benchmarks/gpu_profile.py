@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 from gpu import CIFAR_ROUNDS, cifar_run, random_images, rate, timed
 
 from safari.engine import Program, start
@@ -27,6 +28,16 @@ KINDS = {
     "dense products": "gemm|nvjet|cublas|cutlass",
     "copies": "memcpy|memset",
 }
+
+
+def four_channels(x, kernel):
+    """Blocks of 2 x 2 pixels with a fourth, empty channel: 16 instead of 12, a multiple of eight."""
+    if x.shape[3] != 3:
+        return on_gpu(x, kernel)
+    x, kernel = jnp.pad(x, ((0, 0),) * 3 + ((0, 1),)), jnp.pad(kernel, ((0, 0),) * 2 + ((0, 1), (0, 0)))
+    return by_blocks(x, kernel, 2, by_library)
+
+
 WAYS = {
     "as safari does it": on_gpu,
     "the library's, then pooling": lambda *both: halve(by_library(*both)),
@@ -36,6 +47,7 @@ WAYS = {
     "blocks of 2 x 4 in the first layer alone": lambda x, kernel: (
         by_blocks(x, kernel, 4, by_library) if x.shape[3] == 3 else halve(by_library(x, kernel))
     ),
+    "blocks of 2 x 2 with a fourth channel in the first layer": four_channels,
     "blocks of 2 x 2 in both": lambda x, kernel: by_blocks(x, kernel, 2, by_library),
     "blocks of 2 x 4 in both": lambda x, kernel: by_blocks(x, kernel, 4, by_library),
 }
@@ -81,7 +93,7 @@ def main():
             found = kernels(program, run, carry)
     for name, took in found.items():
         by_kind[kind(name)] += took / STEPS
-    longest = {name: took / STEPS for name, took in found.most_common(30)}
+    longest = {name[:100]: took / STEPS for name, took in found.most_common(30)}
     for name, took in [*by_kind.most_common(), *longest.items()]:
         print(f"{took:8.1f} microseconds a step: {name}")
     made = {**provenance(), "command": "python benchmarks/gpu_profile.py"}
