@@ -125,7 +125,7 @@ def network_ways(steps: int = 7) -> dict[str, Work]:
         "XLA's own convolution": compiled(lambda *both: halve(by_library(*both))),
         "patches in both layers": compiled(lambda *both: halve(by_patches(*both))),
         "patches in the second layer": compiled(second_by(lambda *both: halve(by_patches(*both)))),
-        "blocks in both layers": compiled(lambda *both: by_blocks(*both, 2, by_patches)),
+        "blocks in both layers": compiled(lambda *both: by_blocks(*both, by_patches)),
         "Winograd's products in both layers": compiled(by_tiles),
     }
 

@@ -5,7 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from safari.models.convolution import by_blocks, by_library, by_patches, by_tiles, convolve_and_halve, halve
+from safari.models.convolution import (
+    by_blocks,
+    by_library,
+    by_patches,
+    by_tiles,
+    convolve_and_halve,
+    halve,
+    on_gpu,
+)
 from safari.models.winograd import TILE, transforms
 
 
@@ -37,16 +45,11 @@ def test_patches_convolve_as_the_library_does(size):
 
 
 @pytest.mark.parametrize(
-    ("size", "shape", "wide", "convolve"),
-    [
-        (3, (6, 10, 2), 2, by_library),
-        (5, (8, 8, 2), 2, by_patches),
-        (7, (4, 12, 1), 4, by_library),
-        (5, (8, 8, 3), 4, by_library),
-    ],
+    ("size", "shape", "convolve"),
+    [(3, (6, 10, 2), by_library), (5, (8, 8, 2), by_patches), (7, (4, 12, 1), by_library)],
 )
-def test_blocks_convolve_and_pool_as_the_library_does(size, shape, wide, convolve):
-    blocks = lambda *both: by_blocks(*both, wide, convolve)  # noqa: E731
+def test_blocks_convolve_and_pool_as_the_library_does(size, shape, convolve):
+    blocks = lambda *both: by_blocks(*both, convolve)  # noqa: E731
     assert_alike(blocks, plain, *images_and_kernel((3, *shape), size))
 
 
@@ -60,8 +63,9 @@ def test_tiles_convolve_and_pool_as_the_library_does(size, shape):
 @pytest.mark.parametrize(
     ("size", "shape"), [(1, (8, 8, 16)), (3, (7, 9, 16)), (5, (8, 8, 3)), (5, (8, 6, 16)), (6, (8, 8, 16))]
 )
-def test_whatever_way_is_taken_the_values_are_the_librarys(size, shape):
-    assert_alike(convolve_and_halve, plain, *images_and_kernel((2, *shape), size))
+@pytest.mark.parametrize("way", [convolve_and_halve, on_gpu])
+def test_whatever_way_is_taken_the_values_are_the_librarys(size, shape, way):
+    assert_alike(way, plain, *images_and_kernel((2, *shape), size))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])

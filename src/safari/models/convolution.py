@@ -40,16 +40,20 @@ def on_cpu(x: Images, kernel: Kernel) -> Pooled:
     fits = _is_square(kernel) and 3 <= size <= LARGEST_KERNEL and x.dtype in (jnp.float32, jnp.float64)
     if fits and channels >= LEAST_TILED_CHANNELS:
         return by_tiles(x, kernel)
-    return by_blocks(x, kernel, 2, by_patches) if _can_block(x, kernel) else halve(by_patches(x, kernel))
+    return by_blocks(x, kernel, by_patches) if _can_block(x, kernel) else halve(by_patches(x, kernel))
 
 
 def on_gpu(x: Images, kernel: Kernel) -> Pooled:
     """By the library, over blocks where that is possible.
 
-    The channels of a block should be a multiple of eight, which matrix units need.
+    Matrix units want the channels of a block, four times those of a pixel, to be a multiple of
+    eight: an odd number gets one more, which is empty.
     """
-    wide = 4 if x.shape[3] % 2 and x.shape[2] % 4 == 0 else 2
-    return by_blocks(x, kernel, wide, by_library) if _can_block(x, kernel) else halve(by_library(x, kernel))
+    if not _can_block(x, kernel):
+        return halve(by_library(x, kernel))
+    empty, none = (0, x.shape[3] % 2), (0, 0)
+    x, kernel = jnp.pad(x, (none, none, none, empty)), jnp.pad(kernel, (none, none, empty, none))
+    return by_blocks(x, kernel, by_library)
 
 
 def _is_square(kernel: Kernel) -> bool:
@@ -92,13 +96,12 @@ def by_tiles(x: Images, kernel: Kernel) -> Pooled:
     return pooled[:, : x.shape[1] // 2, : x.shape[2] // 2]
 
 
-def by_blocks(x: Images, kernel: Kernel, wide: int, convolve: Callable[..., Convolved]) -> Pooled:
-    """Convolution and pooling over images of blocks, each 2 rows by `wide` columns."""
+def by_blocks(x: Images, kernel: Kernel, convolve: Callable[..., Convolved]) -> Pooled:
+    """Convolution and pooling over images of blocks of 2 x 2 pixels."""
     batch, height, width, channels = x.shape
     outputs = kernel.shape[-1]
-    blocks = x.reshape(batch, height // 2, 2, width // wide, wide, channels).transpose(0, 1, 3, 2, 4, 5)
-    blocks = blocks.reshape(batch, height // 2, width // wide, 2 * wide * channels)
-    four = convolve(blocks, _block_kernel(kernel, wide))
+    blocks = x.reshape(batch, height // 2, 2, width // 2, 2, channels).transpose(0, 1, 3, 2, 4, 5)
+    four = convolve(blocks.reshape(batch, height // 2, width // 2, 4 * channels), _block_kernel(kernel))
     return largest_of_four(four.reshape(batch, height // 2, width // 2, 4, outputs))
 
 
@@ -115,29 +118,25 @@ def largest_of_four(x: Float[Array, "*many 4 outputs"]) -> Float[Array, "*many o
     return jnp.where(chosen, x, 0).sum(axis=-2)
 
 
-def _block_kernel(kernel: Kernel, wide: int) -> Float[Array, "block_rows block_columns inputs outputs"]:
-    """The kernel that does to blocks of 2 x `wide` what `kernel` does to pixels.
-
-    It gives all output pixels of a block: pair by pair of columns, in each the four that are pooled.
-    """
+def _block_kernel(kernel: Kernel) -> Float[Array, "block_rows block_columns inputs outputs"]:
+    """The kernel that does to blocks what `kernel` does to pixels: all four outputs of a block."""
     size, _, channels, outputs = kernel.shape
-    rows, columns = (jnp.asarray(_spread(size, block), kernel.dtype) for block in (2, wide))
-    many = jnp.einsum("icau,jdbv,uvxy->ijcdxaby", rows, columns, kernel)
-    many = many.reshape(*many.shape[:5], 2, wide // 2, 2, outputs).swapaxes(5, 6)
-    return many.reshape(len(rows), len(columns), 2 * wide * channels, 2 * wide * outputs)
+    spread = jnp.asarray(_spread(size), kernel.dtype)
+    many = jnp.einsum("icau,jdbv,uvxy->ijcdxaby", spread, spread, kernel)
+    return many.reshape(len(spread), len(spread), 4 * channels, 4 * outputs)
 
 
-def _spread(size: int, block: int) -> np.ndarray:
+def _spread(size: int) -> np.ndarray:
     """Which tap of a kernel leads from pixel c of a block some way off to pixel a: (away, c, a, tap).
 
-    Output pixel a sees input pixel c of the block `away` through tap `block * away + c - a + reach`,
+    Output pixel a sees input pixel c of the block `away` through tap `2 * away + c - a + reach`,
     where there is one. The spread is a product with constant zeros and ones.
     """
     reach = size // 2
-    most = -(-reach // block)
-    spread = np.zeros((2 * most + 1, block, block, size), np.float32)
-    for away, c, a in np.ndindex(2 * most + 1, block, block):
-        tap = block * (away - most) + c - a + reach
+    most = -(-reach // 2)
+    spread = np.zeros((2 * most + 1, 2, 2, size), np.float32)
+    for away, c, a in np.ndindex(2 * most + 1, 2, 2):
+        tap = 2 * (away - most) + c - a + reach
         if 0 <= tap < size:
             spread[away, c, a, tap] = 1
     return spread
