@@ -115,7 +115,16 @@ def alternatives(model):
     return table(["", "microseconds a step", "times safari's"], rows) + f"\n\n{made(found['made'])}"
 
 
-TABLES = {"gpu": gpu, "scale": scale, "step": step, "startup": startup}
+def gpu_profile():
+    found = result("gpu-profile")
+    kinds = sorted(found["by_kind"].items(), key=lambda pair: -pair[1])
+    rows = [["a step", f"{found['microseconds_a_step']:.0f} microseconds"]]
+    rows += [[f"of that, {kind}", f"{value:.0f} microseconds"] for kind, value in kinds]
+    rows += [[f"rate, {way}", f"{value:.0f} TFLOP/s"] for way, value in found["tera_operations"].items()]
+    return table(["", "measured"], rows) + f"\n\n{made(found['made'])}"
+
+
+TABLES = {"gpu": gpu, "gpu profile": gpu_profile, "scale": scale, "step": step, "startup": startup}
 TABLES |= {
     f"alternatives, {model}": partial(alternatives, model)
     for model in ("softmax regression", "convolutional network")
