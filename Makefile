@@ -18,7 +18,7 @@ test-fleet: .venv/ready-dev ## SAFARI on real processes: a SuperLink, SuperNodes
 	$(BIN)/python -m pytest $(SPREAD) 3 tests/fleet
 
 test-oldest: $(OLDEST)/ready
-	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest $(SPREAD) 3 tests/test_oracle.py tests/algorithms
+	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest $(SPREAD) 3 tests/test_oracle.py tests/algorithms/test_safari.py
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .

@@ -53,6 +53,10 @@ def peers(letter):
     machine = entry["machine"]
     facts = {**entry, "machine": f"{machine['cpu']}, {machine['cores']} cores"}
     said = [table(head, rows), "", f"Medians of {repetitions}. {made(facts)}"]
+    for name, one in entry["contestants"].items():
+        failed = sum("failed" in run for run in one["runs"])
+        said += [f"{name} failed in {failed} of {repetitions} repetitions."] if failed else []
+    said += [f"{name} is missing: {why}." for name, why in entry["missing"].items()]
     if "floor" in entry:
         floor = entry["floor"]
         said.append(

@@ -39,7 +39,8 @@ def run(name: str, python: Path, folder: Path, limit: float) -> dict:
             return {**json.loads(said[-1]), "peak_megabytes": peak / 2**20, "process_seconds": took}
     except (IndexError, ValueError):
         complaints = said or complaints
-    last = next((line.strip() for line in reversed(complaints) if line.strip()), "no message")
+    lines = (line.strip() for line in reversed(complaints))
+    last = next((line for line in lines if any(map(str.isalpha, line))), "no message")
     return {"failed": f"{last} (exit {process.returncode})"}
 
 

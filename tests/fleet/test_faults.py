@@ -57,4 +57,5 @@ def test_faults_of_all_kinds_do_not_stop_the_training(fleet):
     assert set(summary["excluded"]) >= {0, 1, 2, *ABSENT}
     model = load_file(state / "model.safetensors")["w"]
     assert np.isfinite(model).all()
-    assert (model <= 8).all()
+    most = 100 if "server" in history["kind"] else 8  # what the server and client 8 pull to
+    assert (model <= most).all()
