@@ -9,6 +9,7 @@ import pytest
 import safari
 from safari.algorithms.q_rules import convex_rule, rule_a, rule_b, rule_c, rule_c_from_bias
 from safari.bundle import Bundle
+from safari.data.federation import Shard
 from safari.engine import prepare, start
 from safari.errors import InputError
 from safari.experiment.spec import complete
@@ -162,23 +163,33 @@ def test_fixed_q_stands_in_the_history_and_fedavg_has_none(digits):
 
 
 def test_what_is_held_out_is_never_trained_on(digits):
-    """Training on the rest alone, with the same coins, gives the same model."""
+    """Other samples in its place change nothing; other samples in place of the rest do."""
     chooser = safari.AdaptiveQ(least=0.5, most=0.5, holdout=0.4)
-    run = prepared(digits, chooser)
     kept, held = chooser.shards(digits.server)
     assert (int(kept.count), int(held.count)) == (30, 20)
     assert int(held.start) == int(kept.start) + 30
-    rest = eqx.tree_at(lambda run: run.task.federation.server, run, kept)
-    rest = eqx.tree_at(lambda run: run.algorithm.q, rest, safari.AdaptiveQ(least=0.5, most=0.5, holdout=0.0))
-    ends = []
-    for one in (run, rest):
-        training = Training(
-            jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float) else leaf, one)
-        )
-        while not training.finished:
-            training.advance()
-        ends.append(training.carry.state.params["weight"])
-    np.testing.assert_array_equal(*ends)
+    run = prepared(digits, chooser)
+    samples = run.task.federation.samples
+    as_it_is, held_changed, kept_changed = (
+        weight_after(eqx.tree_at(lambda run: run.task.federation.samples, run, rows))
+        for rows in (samples, changed(samples, held), changed(samples, kept))
+    )
+    np.testing.assert_array_equal(held_changed, as_it_is)
+    assert not np.allclose(kept_changed, as_it_is, atol=1e-3)
+
+
+def changed(samples: jax.Array, shard: Shard) -> jax.Array:
+    places = slice(int(shard.start), int(shard.start) + int(shard.count))
+    return samples.at[places].set(samples[0])
+
+
+def weight_after(run) -> jax.Array:
+    training = Training(
+        jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float) else leaf, run)
+    )
+    while not training.finished:
+        training.advance()
+    return training.carry.state.params["weight"]
 
 
 def test_a_server_set_too_small_to_hold_out_is_refused():
