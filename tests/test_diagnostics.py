@@ -103,6 +103,20 @@ def test_curvature_is_that_of_the_hessian(trained_run):
     assert abs(float(smallest) - values[0]) < 0.02 * values[-1]
 
 
+def test_networks_that_convolve_have_a_curvature_too(digits):
+    model = safari.CNN(channels=(2,), kernel=3, hidden=4)
+    run = prepare(digits, ALGORITHM, model, PARTICIPATION, 5, 0, 1, "float32")
+    params = model.init(jax.random.key(0), digits.dataset.shape, 10)
+    flat, unravel = jax.flatten_util.ravel_pytree(params)
+    rows = digits.gather(jnp.asarray(digits.held_by(0)))
+    batch = digits.batch(rows, jnp.full(len(rows.y), 1 / len(rows.y)), jax.random.key(0))
+    slope = jax.grad(lambda vector: run.task.loss(unravel(vector), batch))
+    values = np.linalg.eigvalsh(np.asarray(jax.jacrev(slope)(flat), np.float64))
+    largest, smallest = curvature(run.task, params, jnp.int32(0))
+    assert float(largest) == pytest.approx(values[-1], rel=0.1)
+    assert values[0] - 0.02 * values[-1] <= float(smallest) < 0.1 * values[-1]
+
+
 def test_an_interrupted_run_keeps_its_diagnostics(tmp_path):
     import polars as pl
 

@@ -178,8 +178,10 @@ def curvature(task: Task, params: Params, client: Int[Array, ""]) -> tuple[Array
     schedule = federation.schedule(shard, key, 1, size)
     batch = federation.batch(federation.gather(schedule.samples[0]), schedule.weight[0], key)
 
+    _, slope_along = jax.vjp(lambda p: jax.grad(task.loss)(p, batch), params)
+
     def times(vector: Params) -> Params:
-        return jax.jvp(lambda p: jax.grad(task.loss)(p, batch), (params,), (vector,))[1]
+        return slope_along(vector)[0]  # a Hessian is its own transpose
 
     def power(shift: Array) -> Array:
         def step(_: Array, vector: Params) -> Params:

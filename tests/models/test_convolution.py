@@ -68,6 +68,12 @@ def test_whatever_way_is_taken_the_values_are_the_librarys(size, shape, way):
     assert_alike(way, plain, *images_and_kernel((2, *shape), size))
 
 
+@pytest.mark.parametrize("channels", [2, 16])
+def test_images_go_through_in_strips_that_need_not_divide_them(channels):
+    x, kernel = images_and_kernel((41, 6, 6, channels), 5)
+    assert_alike(convolve_and_halve, plain, x, kernel / 5)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_the_transforms_of_tiles_correlate(size):
     chance = np.random.default_rng(0)
@@ -92,3 +98,9 @@ def test_tiles_lose_about_a_digit_and_no_more():
 def test_halving_takes_the_largest_of_four():
     x = jnp.arange(20.0).reshape(1, 4, 5, 1)
     np.testing.assert_array_equal(halve(x)[0, :, :, 0], [[6, 8], [16, 18]])
+
+
+def test_the_slope_of_equals_goes_to_the_first():
+    slope = jax.grad(lambda x: (halve(x) * jnp.array([3.0, 5.0])).sum())(jnp.zeros((1, 4, 2, 2)))
+    np.testing.assert_array_equal(slope[0, :, :, 0], [[3, 0], [0, 0]] * 2)
+    np.testing.assert_array_equal(slope[0, :, :, 1], [[5, 0], [0, 0]] * 2)

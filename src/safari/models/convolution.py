@@ -8,13 +8,14 @@ Images are (batch, height, width, channels).
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from safari.models.winograd import LARGEST_KERNEL, convolve_tiles
+from safari.models.winograd import LARGEST_KERNEL, convolve_tiles, turned_kernel
 
 Images = Float[Array, "batch height width channels"]
 Kernel = Float[Array, "rows columns channels outputs"]
@@ -24,6 +25,8 @@ Pooled = Float[Array, "batch half_height half_width outputs"]
 LEAST_BLOCKED_KERNEL = 5
 """Blocks of 2 x 2 spread a kernel of 5 over 6 pixels (1.4 times the work), one of 3 over 6 as well."""
 LEAST_TILED_CHANNELS = 16
+BLOCKED_STRIP, TILED_STRIP, MOST_STRIPS = 16, 32, 8
+"""Images that go through a layer at once on a CPU; each strip is compiled, so there are few."""
 
 
 def convolve_and_halve(x: Images, kernel: Kernel) -> Pooled:
@@ -40,7 +43,9 @@ def on_cpu(x: Images, kernel: Kernel) -> Pooled:
     fits = _is_square(kernel) and 3 <= size <= LARGEST_KERNEL and x.dtype in (jnp.float32, jnp.float64)
     if fits and channels >= LEAST_TILED_CHANNELS:
         return by_tiles(x, kernel)
-    return by_blocks(x, kernel, by_patches) if _can_block(x, kernel) else halve(by_patches(x, kernel))
+    if not _can_block(x, kernel):
+        return halve(by_patches(x, kernel))
+    return in_strips(lambda strip: by_blocks(strip, kernel, by_patches), x, BLOCKED_STRIP)
 
 
 def on_gpu(x: Images, kernel: Kernel) -> Pooled:
@@ -87,35 +92,60 @@ def by_patches(x: Images, kernel: Kernel) -> Convolved:
 
 def by_tiles(x: Images, kernel: Kernel) -> Pooled:
     """Convolution by Winograd's products, whose tiles are pooled where they are."""
-    tiles = convolve_tiles(x, kernel)
-    rows, columns, batch, down, across, outputs = tiles.shape
-    pooled = tiles.reshape(rows // 2, 2, columns // 2, 2, batch, down, across, outputs).max(axis=(1, 3))
-    pooled = pooled.transpose(2, 3, 0, 4, 1, 5).reshape(
-        batch, down * rows // 2, across * columns // 2, outputs
-    )
-    return pooled[:, : x.shape[1] // 2, : x.shape[2] // 2]
+    kernels, size = turned_kernel(kernel), kernel.shape[0]
+
+    def pooled(x: Images) -> Pooled:
+        tiles = convolve_tiles(x, kernels, size)
+        rows, columns, batch, down, across, outputs = tiles.shape
+        tiles = tiles.reshape(rows // 2, 2, columns // 2, 2, batch, down, across, outputs)
+        halves = largest(tiles, 1, 3).transpose(2, 3, 0, 4, 1, 5)
+        halves = halves.reshape(batch, down * rows // 2, across * columns // 2, outputs)
+        return halves[:, : x.shape[1] // 2, : x.shape[2] // 2]
+
+    return in_strips(pooled, x, TILED_STRIP)
+
+
+def in_strips(way: Callable[[Images], Pooled], x: Images, size: int) -> Pooled:
+    """A few images at a time: what is made of them on the way stays in the caches."""
+    size = max(size, -(-len(x) // MOST_STRIPS))
+    return jnp.concatenate([way(x[start : start + size]) for start in range(0, len(x), size)])
 
 
 def by_blocks(x: Images, kernel: Kernel, convolve: Callable[..., Convolved]) -> Pooled:
     """Convolution and pooling over images of blocks of 2 x 2 pixels."""
     batch, height, width, channels = x.shape
-    outputs = kernel.shape[-1]
+    half, outputs = (batch, height // 2, width // 2), kernel.shape[-1]
     blocks = x.reshape(batch, height // 2, 2, width // 2, 2, channels).transpose(0, 1, 3, 2, 4, 5)
-    four = convolve(blocks.reshape(batch, height // 2, width // 2, 4 * channels), _block_kernel(kernel))
-    return largest_of_four(four.reshape(batch, height // 2, width // 2, 4, outputs))
+    four = convolve(blocks.reshape(*half, 4 * channels), _block_kernel(kernel))
+    return largest(four.reshape(*half, 2, 2, outputs), 3, 4)
 
 
-def largest_of_four(x: Float[Array, "*many 4 outputs"]) -> Float[Array, "*many outputs"]:
-    """The maximum over the last axis but one. Its slope goes to the first that is largest.
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def largest(x: Float[Array, "*many"], down: int, across: int) -> Float[Array, "*fewer"]:
+    """The maximum over two axes of length two, `down` before `across`. Its slope goes to the first.
 
     Backwards nothing but the place of the maximum is needed: far less than the four values,
     which the slope of `max` compares once more.
     """
-    a, b, c, d = (jax.lax.stop_gradient(x[..., place, :]) for place in range(4))
+    return _largest_and_place(x, down, across)[0]
+
+
+def _largest_and_place(x: Array, down: int, across: int) -> tuple[Array, Array]:
+    above, below = (jax.lax.index_in_dim(x, i, down, keepdims=False) for i in (0, 1))
+    (a, b), (c, d) = (
+        [jax.lax.index_in_dim(row, j, across - 1, keepdims=False) for j in (0, 1)] for row in (above, below)
+    )
     left, right = jnp.maximum(a, b), jnp.maximum(c, d)
     place = jnp.where(right > left, 2 + (d > c), (b > a).astype(jnp.int32)).astype(jnp.int8)
-    chosen = place[..., None, :] == jnp.arange(4, dtype=jnp.int8)[:, None]
-    return jnp.where(chosen, x, 0).sum(axis=-2)
+    return jnp.maximum(left, right), place
+
+
+def _slope_of_largest(down: int, across: int, place: Array, slope: Array) -> tuple[Array]:
+    a, b, c, d = (jnp.where(place == corner, slope, 0) for corner in range(4))
+    return (jnp.stack([jnp.stack([a, b], across - 1), jnp.stack([c, d], across - 1)], down),)
+
+
+largest.defvjp(_largest_and_place, _slope_of_largest)
 
 
 def _block_kernel(kernel: Kernel) -> Float[Array, "block_rows block_columns inputs outputs"]:
@@ -146,4 +176,4 @@ def halve(x: Images) -> Pooled:
     """Max-pooling over 2 x 2 blocks; an odd last row or column is dropped."""
     batch, height, width, channels = x.shape
     x = x[:, : height // 2 * 2, : width // 2 * 2]
-    return x.reshape(batch, height // 2, 2, width // 2, 2, channels).max(axis=(2, 4))
+    return largest(x.reshape(batch, height // 2, 2, width // 2, 2, channels), 2, 4)

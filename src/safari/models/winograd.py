@@ -22,15 +22,26 @@ POINTS = [Fraction(0), *(sign * Fraction(p) for p in ("1", "2", "1/2") for sign 
 LARGEST_KERNEL = len(POINTS) + 2 - TILE
 
 
+def turned_kernel(
+    kernel: Float[Array, "size size channels outputs"],
+) -> Float[Array, "points channels outputs"]:
+    """The kernel's values at the points, which `convolve_tiles` takes."""
+    size, _, channels, outputs = kernel.shape
+    turned = kernel.transpose(1, 0, 2, 3).reshape(size * size, channels * outputs)
+    _, kernel_in, _ = transforms(size)
+    return (_both_ways(kernel_in, kernel.dtype) @ turned).reshape(-1, channels, outputs)
+
+
 def convolve_tiles(
-    x: Float[Array, "batch height width channels"], kernel: Float[Array, "size size channels outputs"]
+    x: Float[Array, "batch height width channels"],
+    kernels: Float[Array, "points channels outputs"],
+    size: int,
 ) -> Float[Array, "tile tile batch down across outputs"]:
     """Convolve with zero padding that keeps height and width; the outputs of each tile come first.
 
     Where height or width is no multiple of the tile, the last tiles reach over the edge.
     """
     batch, height, width, channels = x.shape
-    size, _, _, outputs = kernel.shape
     down, across, points = -(-height // TILE), -(-width // TILE), TILE + size - 1
     before = (size - 1) // 2
     pads = [
@@ -38,15 +49,13 @@ def convolve_tiles(
         for many, length in zip((down, across), (height, width), strict=True)
     ]
     x = jnp.pad(x, ((0, 0), *pads, (0, 0)))
-    back, kernel_in, tile_in = transforms(size)
+    back, _, tile_in = transforms(size)
     tiles = _mix(tile_in, [x[:, i : i + TILE * (down - 1) + 1 : TILE] for i in range(points)])
     tiles = _mix(tile_in, [tiles[..., j : j + TILE * (across - 1) + 1 : TILE, :] for j in range(points)])
     tiles = tiles.reshape(points * points, batch * down * across, channels)
-    turned = kernel.transpose(1, 0, 2, 3).reshape(size * size, channels * outputs)
-    kernels = (_both_ways(kernel_in, x.dtype) @ turned).reshape(points * points, channels, outputs)
     products = jax.lax.dot_general(tiles, kernels, (((2,), (1,)), ((0,), (0,))))
     convolved = _both_ways(back, x.dtype) @ products.reshape(points * points, -1)
-    return convolved.reshape(TILE, TILE, batch, down, across, outputs).swapaxes(0, 1)
+    return convolved.reshape(TILE, TILE, batch, down, across, -1).swapaxes(0, 1)
 
 
 @cache
