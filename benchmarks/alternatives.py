@@ -20,7 +20,7 @@ import numpy as np
 import safari
 from safari.algorithms import Task
 from safari.experiment.versions import provenance
-from safari.models import cnn
+from safari.models import cnn, convolution
 from safari.models.convolution import by_blocks, by_library, by_patches, by_tiles, halve, on_cpu
 
 RESULT = Path(__file__).parent / "results" / "alternatives.json"
@@ -120,8 +120,16 @@ def network_ways(steps: int = 7) -> dict[str, Work]:
     def second_by(way):
         return lambda x, kernel: (on_cpu if x.shape[3] == 3 else way)(x, kernel)
 
+    def all_at_once(x, kernel):
+        usual, convolution.in_strips = convolution.in_strips, lambda way, x, size: way(x)
+        try:
+            return on_cpu(x, kernel)
+        finally:
+            convolution.in_strips = usual
+
     return {
         TAKEN: compiled(on_cpu),
+        "the whole batch at once": compiled(all_at_once),
         "XLA's own convolution": compiled(lambda *both: halve(by_library(*both))),
         "patches in both layers": compiled(lambda *both: halve(by_patches(*both))),
         "patches in the second layer": compiled(second_by(lambda *both: halve(by_patches(*both)))),
