@@ -8,7 +8,6 @@ repetition. Samples are random, which does not matter for time. Writes benchmark
 
 import json
 import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from turns import Work, seconds_in_turn
 
 import safari
 from safari.algorithms import Task
@@ -25,7 +25,6 @@ from safari.models.convolution import by_blocks, by_library, by_patches, by_tile
 
 RESULT = Path(__file__).parent / "results" / "alternatives.json"
 RATE, BATCH, TAKEN = 0.1, 64, "as safari does it"
-Work = Callable[[], Any]
 
 
 def samples(count: int, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -138,20 +137,9 @@ def network_ways(steps: int = 7) -> dict[str, Work]:
     }
 
 
-def measured(ways: dict[str, Work], repeats: int) -> dict[str, list[float]]:
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for repeat in range(repeats + 1):
-        for name, work in ways.items():
-            began = time.perf_counter()
-            jax.block_until_ready(work())
-            if repeat:
-                seconds[name].append(time.perf_counter() - began)
-    return seconds
-
-
 def compared(ways: dict[str, Work], steps: int, repeats: int) -> dict[str, dict[str, float]]:
     """Microseconds a step, and how many times safari's that is."""
-    found, rows = measured(ways, repeats), {}
+    found, rows = seconds_in_turn(ways, repeats), {}
     for name, taken in found.items():
         usual = found[f"draw: {TAKEN}" if name.startswith("draw: ") else TAKEN]
         times = statistics.median(one / other for one, other in zip(taken, usual, strict=True))

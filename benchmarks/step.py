@@ -8,12 +8,12 @@ repetitions. Writes benchmarks/results/step.json.
 
 import json
 import statistics
-import time
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from turns import seconds_in_turn
 
 import safari
 from safari.algorithms import Task
@@ -64,14 +64,7 @@ def parts():
 
 
 def main():
-    found = parts()
-    seconds = {name: [] for name in found}
-    for repeat in range(REPEATS + 1):
-        for name, work in found.items():
-            began = time.perf_counter()
-            jax.block_until_ready(work())
-            if repeat:
-                seconds[name].append(time.perf_counter() - began)
+    seconds = seconds_in_turn(parts(), REPEATS)
     micro = {name: statistics.median(values) / STEPS * 1e6 for name, values in seconds.items()}
     for name, value in micro.items():
         print(f"{name:24s} {value:6.1f} microseconds a step")
