@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int, PyTree
+from numpy.typing import ArrayLike, DTypeLike
 
 T = TypeVar("T")
 CLIENTS = "clients"
@@ -40,6 +41,11 @@ def use_cores(number: int | None = None) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def placed(value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+    """A copy of what the host has, for JAX. Unlike `jnp.asarray` it compiles nothing. Host code."""
+    return jax.device_put(np.array(value, dtype))
 
 
 def everywhere(devices: Sequence[jax.Device]) -> NamedSharding:

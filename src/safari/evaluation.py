@@ -3,9 +3,11 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from safari.algorithms import Task
+from safari.devices import placed
 from safari.models import Params
 
 BATCH = 1000
@@ -19,7 +21,7 @@ class Score(eqx.Module):
 
 
 def no_score(task: Task) -> Score:
-    return Score(jnp.zeros(task.federation.dataset.classes, jnp.int32), jnp.array(jnp.nan))
+    return Score(placed(np.zeros(task.federation.dataset.classes, np.int32)), placed(np.nan, np.float32))
 
 
 def evaluate(task: Task, params: Params) -> Score:

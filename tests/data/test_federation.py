@@ -104,3 +104,15 @@ def test_augmentation_is_for_training_batches_alone():
     rows, weight, key = plain.gather(jnp.arange(8)), jnp.full(8, 1 / 8), jax.random.key(0)
     assert not np.array_equal(plain.batch(rows, weight, key).x, augmented.batch(rows, weight, key).x)
     np.testing.assert_array_equal(plain.dataset.x_test, augmented.dataset.x_test)
+
+
+def test_a_dataset_keeps_what_it_was_given():
+    """Whatever becomes of the arrays it was made of: also where JAX could share their memory."""
+    room = np.zeros(10 * 64 + 64, np.uint8)
+    x = room[-room.ctypes.data % 64 :][: 10 * 64].reshape(10, 64)
+    y = np.arange(10)
+    dataset = safari.Dataset(x, y, x, y)
+    x[:], y[:] = 7, 0
+    assert not dataset.x.any()
+    assert not dataset.x_test.any()
+    np.testing.assert_array_equal(dataset.y, np.arange(10))

@@ -15,6 +15,7 @@ from safari.algorithms.server_sgd import ServerSGD, ServerState
 from safari.algorithms.task import Task
 from safari.branching import choose
 from safari.data import Federation
+from safari.devices import placed
 from safari.errors import check_fraction
 from safari.models import Params
 
@@ -68,7 +69,7 @@ class Safari(Algorithm):
 
     def init(self, params: Params, task: Task) -> SafariState:
         known = self.q.start(params) if isinstance(self.q, AdaptiveQ) else None
-        return SafariState(self.clients.init(params, task), params, jnp.array(False), known)
+        return SafariState(self.clients.init(params, task), params, placed(False), known)
 
     def probability(self, state: SafariState) -> Float[Array, ""]:
         return jnp.asarray(self.q if state.known is None else state.known.q, jnp.float32)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
+from safari.devices import placed
 from safari.errors import InputError, check
 
 MOST_CLASSES = 10_000
@@ -61,12 +62,12 @@ class Dataset(eqx.Module):
         )
         if scale is None:
             scale = 1 / 255 if x.dtype == np.uint8 else 1.0
-        self.x, self.y = jnp.asarray(x.reshape(len(x), -1)), jnp.asarray(y)
-        self.x_test, self.y_test = jnp.asarray(x_test.reshape(len(x_test), -1)), jnp.asarray(y_test)
+        self.x, self.y = placed(x.reshape(len(x), -1)), placed(y)
+        self.x_test, self.y_test = placed(x_test.reshape(len(x_test), -1)), placed(y_test)
         self.shape = x.shape[1:]
-        self.scale = jnp.asarray(scale, jnp.float32)
-        self.shift = None if shift is None else jnp.asarray(shift, jnp.float32)
-        self.client = None if client is None else jnp.asarray(checked_clients(client, len(x)))
+        self.scale = placed(scale, np.float32)
+        self.shift = None if shift is None else placed(shift, np.float32)
+        self.client = None if client is None else placed(checked_clients(client, len(x)))
         self.name, self.augment = name, augment
         self.classes = int(max(y.max(), y_test.max())) + 1
 

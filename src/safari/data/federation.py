@@ -15,6 +15,7 @@ from safari.data.dataset import Batch, Dataset
 from safari.data.partition import by_chance, by_classes, by_column, by_dirichlet
 from safari.data.server_set import draw_server_set
 from safari.data.sources import load
+from safari.devices import placed
 from safari.errors import check, check_choice, check_count, check_not_negative, check_seed
 from safari.randomness import host_stream, shuffled
 
@@ -68,9 +69,9 @@ class Federation(eqx.Module):
         counts = np.array([len(part) for part in parts])
         return cls(
             dataset,
-            samples=jnp.asarray(np.concatenate([*parts, server]), jnp.int32),
-            clients=Shard(jnp.asarray(np.cumsum(counts) - counts, jnp.int32), jnp.asarray(counts, jnp.int32)),
-            server=Shard(jnp.int32(counts.sum()), jnp.int32(len(server))),
+            samples=placed(np.concatenate([*parts, server]), np.int32),
+            clients=Shard(placed(np.cumsum(counts) - counts, np.int32), placed(counts, np.int32)),
+            server=Shard(placed(counts.sum(), np.int32), placed(len(server), np.int32)),
             largest=int(counts.max()),
             typical=int(np.median(counts)),
             ragged=bool(counts.min() < counts.max()),

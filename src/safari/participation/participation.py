@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
+from safari.devices import placed
 from safari.errors import check, check_count, check_fraction, check_not_negative, check_seed, naming
 from safari.participation.availability import Always, Availability
 from safari.participation.availability.base import State
@@ -58,7 +58,7 @@ class Participation(eqx.Module):
         check(slots <= left, "per_round", self.per_round, f"only {left} of {clients} clients ever take part")
         mask = np.zeros(clients, bool)
         mask[excluded] = True
-        return Roster(self.availability, jnp.asarray(mask), self.dropout, jnp.int32(slots), slots)
+        return Roster(self.availability, placed(mask), self.dropout, placed(slots, np.int32), slots)
 
     def _excluded_clients(self, clients: int, seed: int) -> np.ndarray:
         if isinstance(self.excluded, int):
