@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from safari.models.winograd import LARGEST_KERNEL, convolve_tiles, turned_kernel
+from safari.models.winograd import LARGEST_KERNEL, convolve_tiles, kernel_at_points
 
 Images = Float[Array, "batch height width channels"]
 Kernel = Float[Array, "rows columns channels outputs"]
@@ -92,7 +92,7 @@ def by_patches(x: Images, kernel: Kernel) -> Convolved:
 
 def by_tiles(x: Images, kernel: Kernel) -> Pooled:
     """Convolution by Winograd's products, whose tiles are pooled where they are."""
-    kernels, size = turned_kernel(kernel), kernel.shape[0]
+    kernels, size = kernel_at_points(kernel), kernel.shape[0]
 
     def pooled(x: Images) -> Pooled:
         tiles = convolve_tiles(x, kernels, size)

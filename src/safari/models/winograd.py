@@ -22,7 +22,7 @@ POINTS = [Fraction(0), *(sign * Fraction(p) for p in ("1", "2", "1/2") for sign 
 LARGEST_KERNEL = len(POINTS) + 2 - TILE
 
 
-def turned_kernel(
+def kernel_at_points(
     kernel: Float[Array, "size size channels outputs"],
 ) -> Float[Array, "points channels outputs"]:
     """The kernel's values at the points, which `convolve_tiles` takes."""
