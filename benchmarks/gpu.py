@@ -141,7 +141,14 @@ def accuracies(precision):
     return found
 
 
+def check_for_a_gpu():
+    """Without asking JAX, which would take the card's memory."""
+    if shutil.which("nvidia-smi") is None:
+        sys.exit(f"{Path(sys.argv[0]).name}: there is no NVIDIA GPU here")
+
+
 def main():
+    check_for_a_gpu()
     has_mps = shutil.which("nvidia-cuda-mps-control") is not None
     mps = has_mps and subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False).returncode == 0
     result = {

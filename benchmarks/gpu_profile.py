@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import jax
-from gpu import CIFAR_ROUNDS, cifar_run, random_images, rate, timed
+from gpu import CIFAR_ROUNDS, check_for_a_gpu, cifar_run, random_images, rate, timed
 
 from safari.engine import Program, start
 from safari.experiment.versions import provenance
@@ -73,6 +73,7 @@ def kind(name):
 
 
 def main():
+    check_for_a_gpu()
     run = cifar_run(random_images(), "bfloat16", server_samples=0)
     carry, rates, by_kind = start(run), {}, Counter()
     for name, way in WAYS.items():

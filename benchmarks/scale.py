@@ -79,7 +79,7 @@ def draw(rows: list[dict[str, float]]) -> None:
     right.plot(clients, [row["peak_megabytes"] for row in rows], marker="o", color="#b3541e")
     right.set(xscale="log", xlabel="clients", ylabel="MB", title="Peak memory of the process")
     for axes in (left, right):
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(PICTURE, dpi=110)

@@ -8,6 +8,7 @@ repetitions. Writes benchmarks/results/step.json.
 
 import json
 import statistics
+import sys
 from pathlib import Path
 
 import jax
@@ -18,6 +19,7 @@ from turns import seconds_in_turn
 import safari
 from safari.algorithms import Task
 from safari.data.sources import load
+from safari.errors import InputError
 from safari.experiment.versions import provenance
 
 RESULT = Path(__file__).parent / "results" / "step.json"
@@ -25,7 +27,10 @@ STEPS, BATCH, RATE, REPEATS = 93, 64, 0.1, 60
 
 
 def parts():
-    data = load("mnist")
+    try:
+        data = load("mnist")
+    except InputError as error:
+        sys.exit(f"benchmarks/step.py: {error}")
     client = np.random.default_rng(0).permutation(np.arange(len(data.y)) % 10)
     dataset = safari.Dataset(data.x, data.y, data.x_test, data.y_test, client=client)
     federation = safari.federate(dataset, partition="client", server_samples=0)

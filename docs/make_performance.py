@@ -27,6 +27,12 @@ def made(facts):
     return f"`{facts['command']}`, commit {facts['commit']}, {facts['date'][:10]}, {facts['machine']}."
 
 
+def spread(one):
+    """The smallest and the largest of a contestant's seconds a run."""
+    seconds = [run["seconds"] / run["runs"] for run in one["runs"] if "failed" not in run]
+    return f"{min(seconds):.2f} to {max(seconds):.2f}"
+
+
 def peers(letter):
     entry = result("peers").get(letter)
     if entry is None:
@@ -40,10 +46,10 @@ def peers(letter):
         rows.append(
             [
                 f"{name} {one['version']}",
-                ", ".join(one["settings"]),
-                f"{median['seconds']:.2f}",
+                " or ".join(setting.replace(", ", "; ") for setting in one["settings"]),
+                f"{median['seconds']:.2f} ({spread(one)})",
                 f"{median['seconds_with_compilation']:.2f}",
-                f"{one['times_safari']:.1f}",
+                "" if one["times_safari"] is None else f"{one['times_safari']:.1f}",
                 f"{median['peak_megabytes']:.0f}",
                 f"{100 * median['accuracy']:.1f}",
             ]
@@ -79,7 +85,11 @@ def gpu():
         ["MNIST, one run of 150 rounds", f"{mnist['one_run_seconds']:.3f} s"],
         ["MNIST, 240 runs of 150 rounds", f"{mnist['240_runs_seconds']:.2f} s"],
         ["CIFAR-10 network, one run, bfloat16", f"{network['tera_operations_a_second']:.0f} TFLOP/s"],
-        *([f"the same, {count} processes", f"{rate:.0f} TFLOP/s"] for count, rate in beside.items()),
+        *(
+            [f"the same, {count} processes", f"{rate:.0f} TFLOP/s"]
+            for count, rate in beside.items()
+            if count != "1"
+        ),
         *([f"its accuracy after 200 rounds, {kind}", value] for kind, value in accuracy.items()),
     ]
     return table(["", "measured"], rows) + f"\n\n{made(found['made'])}"

@@ -6,6 +6,7 @@ peer has an environment of its own under .venv-peers, made when it is first need
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -15,25 +16,42 @@ import measuring
 import table
 from jobs import JOBS, Job, write_job
 
+from safari.data.sources import load
+from safari.errors import InputError
+
 FLOOR = "floor"
 ROOT = Path(__file__).parents[2]
+KEPT, TRIAL = ROOT / "benchmarks" / "results" / "peers.json", Path("runs") / "peers.json"
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks/peers", description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", default="".join(JOBS), help="letters: %(default)s")
+    parser.add_argument("--jobs", default="".join(JOBS), help="letters, one after another: %(default)s")
     parser.add_argument("--only", default=",".join(environments.CONTESTANTS), help="contestants: %(default)s")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--rounds-scale", type=float, default=1.0, help="for trials: fewer rounds")
     parser.add_argument("--peer-runs", type=int, default=8, help="runs of a sweep that a peer really does")
     parser.add_argument("--limit", type=float, default=3600, help="seconds that one contestant may take")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "peers.json")
+    parser.add_argument("--out", type=Path, help=f"default: {KEPT.relative_to(ROOT)}, of trials {TRIAL}")
     given = parser.parse_args()
-    given.only = given.only.split(",")
-    for names, known in ((given.jobs, JOBS), (given.only, environments.CONTESTANTS)):
+    given.only = [name.strip() for name in given.only.split(",")]
+    for option, names, known in (
+        ("--jobs", given.jobs, JOBS),
+        ("--only", given.only, environments.CONTESTANTS),
+    ):
         unknown = [name for name in names if name not in known]
         if unknown or not names:
-            parser.error(f"{', '.join(unknown) or 'nothing'} is not among {', '.join(known)}")
+            parser.error(
+                f"{option}: {', '.join(map(repr, unknown)) or 'none'}: choose from {', '.join(known)}"
+            )
+    if given.repetitions < 1 or given.rounds_scale <= 0 or given.peer_runs < 1:
+        parser.error("--repetitions, --rounds-scale and --peer-runs must be positive")
+    is_trial = given.rounds_scale != 1 or "safari" not in given.only
+    given.out = given.out or (ROOT / TRIAL if is_trial else KEPT)
+    try:
+        measuring.read(given.out)
+    except ValueError:
+        parser.error(f"--out: {given.out} is no file of results")
     return given
 
 
@@ -55,6 +73,8 @@ def compare(job: Job, pythons: dict[str, Path], given: argparse.Namespace) -> di
 
 def main() -> int:
     given = arguments()
+    for letter in given.jobs:
+        load(JOBS[letter].source)
     pythons, missing = environments.make_all(given.only)
     failed = False
     for letter in given.jobs:
@@ -70,4 +90,10 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        sys.exit(main())
+    except InputError as error:
+        sys.exit(f"benchmarks/peers: {error}")
+    except KeyboardInterrupt:
+        sys.exit("benchmarks/peers: stopped; the jobs that were done are kept")

@@ -27,7 +27,12 @@ def run(name: str, python: Path, folder: Path, limit: float) -> dict:
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         began = time.perf_counter()
         with subprocess.Popen(command, stdout=out, stderr=errors, env=environment) as process:
-            peak = watch(psutil.Process(process.pid), process, limit)
+            root = psutil.Process(process.pid)
+            try:
+                peak = watch(root, process, limit)
+            except BaseException:  # whoever stops this stops what it started
+                kill_all(family(root))
+                raise
         took = time.perf_counter() - began
         out.seek(0)
         errors.seek(0)
@@ -49,9 +54,7 @@ def watch(root: psutil.Process, process: subprocess.Popen, limit: float) -> floa
     peak, end = 0.0, time.monotonic() + limit
     while process.poll() is None:
         if time.monotonic() > end:
-            for one in family(root):
-                with suppress(psutil.Error):
-                    one.kill()
+            kill_all(family(root))
             return None
         peak = max(peak, sum(proportional_bytes(one) for one in family(root)))
         try:
@@ -66,6 +69,12 @@ def family(root: psutil.Process) -> list[psutil.Process]:
         return [root, *root.children(recursive=True)]
     except psutil.Error:
         return []
+
+
+def kill_all(processes: list[psutil.Process]) -> None:
+    for one in processes:
+        with suppress(psutil.Error):
+            one.kill()
 
 
 def proportional_bytes(process: psutil.Process) -> int:
@@ -94,9 +103,14 @@ def cpu() -> str:
     return next((line.split(":")[1].strip() for line in lines if "model name" in line), "unknown")
 
 
+def read(path: Path) -> dict:
+    """The jobs' entries in a file; none where there is no file."""
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
 def save(path: Path, letter: str, entry: dict) -> None:
     """Put a job's entry into the file; the other jobs' stay."""
-    report = json.loads(path.read_text()) if path.is_file() else {}
+    report = read(path)
     report[letter] = {**facts(), **entry}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(dict(sorted(report.items())), indent=2) + "\n")

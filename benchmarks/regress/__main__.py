@@ -1,8 +1,8 @@
 """How far safari's rounds are from the same rounds by hand: python benchmarks/regress [--keep] [--waste W]
 
-Prints each gauge's ratio beside the one that was kept, and fails where one is more than a fifth
-above it. With --keep the new ratios are kept. With --waste clients take W times the steps they
-should: what must fail, if the gauges are worth anything.
+Prints each gauge's ratio, the best of a few, beside its limit: a fifth above the median that was kept.
+Fails where one is beyond. With --keep new medians are kept. With --waste clients take W times the
+steps they should: what must fail, if the gauges are worth anything.
 """
 
 import argparse

@@ -31,7 +31,12 @@ class CNN(Model):
         check_count("hidden", self.hidden)
 
     def init(self, key: Key[Array, ""], shape: tuple[int, ...], classes: int) -> Params:
-        check(len(shape) == 3, "name", "cnn", f"needs images; these samples have shape {shape}")
+        check(
+            len(shape) == 3,
+            "name",
+            "cnn",
+            f"needs images (height, width, channels); these samples have shape {shape}",
+        )
         height, width, inputs = shape
         check(
             self.kernel <= min(height, width), "kernel", self.kernel, f"larger than the images, {shape[:2]}"
