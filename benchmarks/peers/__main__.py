@@ -73,8 +73,8 @@ def compare(job: Job, pythons: dict[str, Path], given: argparse.Namespace) -> di
 
 def main() -> int:
     given = arguments()
-    for letter in given.jobs:
-        load(JOBS[letter].source)
+    for source in {JOBS[letter].source for letter in given.jobs}:
+        load(source)  # before anything is installed
     pythons, missing = environments.make_all(given.only)
     failed = False
     for letter in given.jobs:

@@ -24,11 +24,15 @@ def prepared(digits, q, rounds=30, participation=MISSING, seed=0):
     return prepare(digits, algorithm, safari.Logistic(), participation, rounds, seed, 1, "float32")
 
 
-def trained(digits, q, **how):
-    training = Training(prepared(digits, q, **how))
+def finished(run):
+    training = Training(run)
     while not training.finished:
         training.advance()
     return training
+
+
+def trained(digits, q, **how):
+    return finished(prepared(digits, q, **how))
 
 
 def test_rules_by_hand():
@@ -171,7 +175,7 @@ def test_what_is_held_out_is_never_trained_on(digits):
     run = prepared(digits, chooser)
     samples = run.task.federation.samples
     as_it_is, held_changed, kept_changed = (
-        weight_after(eqx.tree_at(lambda run: run.task.federation.samples, run, rows))
+        finished(eqx.tree_at(lambda run: run.task.federation.samples, run, rows)).carry.state.params["weight"]
         for rows in (samples, changed(samples, held), changed(samples, kept))
     )
     np.testing.assert_array_equal(held_changed, as_it_is)
@@ -181,15 +185,6 @@ def test_what_is_held_out_is_never_trained_on(digits):
 def changed(samples: jax.Array, shard: Shard) -> jax.Array:
     places = slice(int(shard.start), int(shard.start) + int(shard.count))
     return samples.at[places].set(samples[0])
-
-
-def weight_after(run) -> jax.Array:
-    training = Training(
-        jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float) else leaf, run)
-    )
-    while not training.finished:
-        training.advance()
-    return training.carry.state.params["weight"]
 
 
 def test_a_server_set_too_small_to_hold_out_is_refused():
