@@ -5,7 +5,7 @@ OLDEST := .venv-oldest
 SPREAD := --dist loadfile --no-loadscope-reorder --numprocesses
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress clean
+.PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress kernels clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
@@ -49,6 +49,10 @@ bench-scale: .venv/ready ## time per round and memory against the number of clie
 
 bench-sweep: .venv/ready ## 64 MNIST runs as a sweep, and one after another (needs MNIST)
 	$(BIN)/python benchmarks/sweep.py
+
+kernels: .venv/ready-dev ## the GPU kernels' PTX from their source (needs no GPU)
+	$(BIN)/python $(PIP) nvidia-cuda-nvrtc-cu12==12.9.86
+	$(BIN)/python -m safari.models.hopper.build
 
 clean:
 	rm -rf .venv .venv-* runs .pytest_cache .mypy_cache .ruff_cache

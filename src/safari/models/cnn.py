@@ -7,6 +7,7 @@ import jax
 from jaxtyping import Array, Float, Key
 
 from safari.errors import check, check_count
+from safari.models import hopper
 from safari.models.base import Model, Params
 from safari.models.convolution import convolve_and_halve
 from safari.models.dense import dense, init_dense, init_layer
@@ -58,6 +59,17 @@ class CNN(Model):
     def apply(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
         for layer in range(len(self.channels)):
             conv = params[f"conv{layer}"]
-            x = jax.nn.relu(convolve_and_halve(x, conv["kernel"]) + conv["bias"])
+            x = pooled_layer(x, conv["kernel"], conv["bias"])
         x = jax.nn.relu(dense(params["dense0"], x.reshape(len(x), -1)))
         return dense(params["dense1"], x)
+
+
+def pooled_layer(
+    x: Float[Array, "batch height width channels"],
+    kernel: Float[Array, "rows columns channels outputs"],
+    bias: Float[Array, " outputs"],
+) -> Float[Array, "batch half_height half_width outputs"]:
+    """Convolution, 2 x 2 maxima, bias, ReLU."""
+    if hopper.serves(x, kernel):
+        return hopper.layer(x, kernel, bias)
+    return jax.nn.relu(convolve_and_halve(x, kernel) + bias)

@@ -1,0 +1,117 @@
+"""The layers of the CIFAR-10 network by kernels of our own, on NVIDIA's Hopper (H100, H200).
+
+A layer is convolution, bias, 2 x 2 maxima and ReLU in bfloat16: one kernel forwards; backwards one
+for the slope of the images and one for that of the kernel. What lies between convolution and ReLU,
+four times as large as what comes out, never leaves the chip. Other shapes, devices and precisions
+go the ways of `safari.models.convolution`.
+"""
+
+import functools
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, BFloat16, UInt8
+
+from safari.models.convolution import on_gpu
+from safari.models.hopper import layout
+from safari.models.hopper.kernels import blocks_at_once, call
+
+FIRST, SECOND = ((32, 32, 3), (5, 5, 3, 32)), ((16, 16, 32), (5, 5, 32, 64))
+NOWHERE = 4
+"""The place of a maximum that ReLU cut off."""
+
+Images = BFloat16[Array, "images height width channels"]
+Kernel = BFloat16[Array, "5 5 channels outputs"]
+Bias = BFloat16[Array, " outputs"]
+Pooled = BFloat16[Array, "images half_height half_width outputs"]
+Place = UInt8[Array, "images half_height half_width outputs"]
+
+
+def serves(x: Array, kernel: Array) -> bool:
+    """Whether the kernels can do this layer here. Several GPUs share batches, which they cannot."""
+    fits = (x.shape[1:], kernel.shape) in (FIRST, SECOND) and x.dtype == kernel.dtype == jnp.bfloat16
+    return fits and jax.default_backend() == "gpu" and jax.device_count() == 1 and _runs_here()
+
+
+@functools.cache
+def _runs_here() -> bool:
+    """Whether this GPU, its driver and this XLA take the kernels: one is tried."""
+    if getattr(jax.devices()[0], "compute_capability", "") != "9.0":
+        return False
+    x, kernel = (np.ones(shape, jnp.bfloat16) for shape in ((1, 32, 32, 3), (5, 5, 3, 32)))
+    bias = np.ones(32, jnp.bfloat16)
+    try:
+        pooled = jax.jit(_convolved).lower(x, kernel, bias).compile()(x, kernel, bias)[0]
+    except jax.errors.JaxRuntimeError as error:
+        warnings.warn(f"safari's kernels for Hopper do not run here: {error}", stacklevel=2)
+        return False
+    return bool((np.asarray(pooled)[0, 2:-2, 2:-2] == 5 * 5 * 3 + 1).all())
+
+
+@jax.custom_vjp
+def layer(x: Images, kernel: Kernel, bias: Bias) -> Pooled:
+    """Convolution with zero padding, 2 x 2 maxima, bias, ReLU."""
+    return _convolved(x, kernel, bias)[0]
+
+
+def _convolved(x: Images, kernel: Kernel, bias: Bias) -> tuple[Pooled, Place]:
+    first = x.shape[1:] == FIRST[0]
+    images = layout.blocks(x) if first else x
+    weights = layout.first_weights(kernel) if first else layout.second_weights(kernel)
+    shape = (len(x), 16, 16, 32) if first else (len(x), 8, 8, 64)
+    results = jax.ShapeDtypeStruct(shape, jnp.bfloat16), jax.ShapeDtypeStruct(shape, jnp.uint8)
+    name = "forward1" if first else "forward2"
+    return call(name, blocks_at_once(), results, images, weights, bias.astype(jnp.float32))
+
+
+def _forwards(x: Images, kernel: Kernel, bias: Bias) -> tuple[Pooled, tuple[Any, ...]]:
+    pooled, place = _convolved(x, kernel, bias)
+    return pooled, (x, kernel, bias, place)
+
+
+def _backwards(kept: tuple[Any, ...], slope: Pooled) -> tuple[Images, Kernel, Bias]:
+    return _slopes(*kept, slope)
+
+
+layer.defvjp(_forwards, _backwards)
+
+
+@jax.custom_vjp
+def _slopes(
+    x: Images, kernel: Kernel, bias: Bias, place: Place, slope: Pooled
+) -> tuple[Images, Kernel, Bias]:
+    """Slopes of images, kernel and bias. XLA leaves out those that nobody asks for."""
+    many = blocks_at_once()
+    of_bias = jnp.where(place == NOWHERE, 0, slope).sum((0, 1, 2), dtype=jnp.float32)
+    if x.shape[1:] == FIRST[0]:
+        sums = jax.ShapeDtypeStruct((many, 9, 16, 128), jnp.float32)
+        of_kernel = layout.first_slope(call("kernel1", many, sums, layout.blocks(x), slope, place))
+        (of_images,) = jax.vjp(lambda x: _by_library(x, kernel, bias), x)[1](slope)
+    else:
+        sums = jax.ShapeDtypeStruct((many // 2, 25, 32, 64), jnp.float32)
+        of_kernel = layout.second_slope(call("kernel2", many, sums, x, slope, place))
+        like_x = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        of_images = call("backward2", many, like_x, slope, place, layout.turned_weights(kernel))
+    return of_images, of_kernel.astype(kernel.dtype), of_bias.astype(bias.dtype)
+
+
+def _slopes_forwards(*given: Array) -> tuple[Any, tuple[Array, ...]]:
+    return _slopes(*given), given
+
+
+def _slopes_backwards(given: tuple[Array, ...], wanted: Any) -> tuple[Any, ...]:
+    """Slopes of slopes, for curvature: rare, so by the library."""
+    x, kernel, bias, _, slope = given
+    again = jax.vjp(lambda *given: jax.vjp(_by_library, *given[:3])[1](given[3]), x, kernel, bias, slope)[1]
+    of_x, of_kernel, of_bias, of_slope = again(wanted)
+    return of_x, of_kernel, of_bias, None, of_slope
+
+
+_slopes.defvjp(_slopes_forwards, _slopes_backwards)
+
+
+def _by_library(x: Images, kernel: Kernel, bias: Bias) -> Pooled:
+    return jax.nn.relu(on_gpu(x, kernel) + bias)
