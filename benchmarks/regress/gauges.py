@@ -1,5 +1,6 @@
 """Gauges: safari's rounds against the same rounds by hand, as ratios."""
 
+import functools
 import statistics
 import time
 from collections.abc import Callable
@@ -10,28 +11,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import references
+from counts import Counts, counted
 
 import safari
-from safari.engine import initial_params, prepare, program_for, start
+from safari.engine import initial_params, one_round, prepare, program_for, start
 
 CLIENTS, PER_ROUND, RATE = 8, 4, 0.1
 
 
+Work = Callable[[], Any]
+
+
 @dataclass(frozen=True)
 class Gauge:
-    """What safari does in a stretch of rounds, and the same work by hand; both are compiled."""
+    """What a round of safari's asks for; how long a stretch of them takes beside the same work by hand."""
 
-    ours: Callable[[], Any]
-    by_hand: Callable[[], Any]
+    counts: Counts
+    compiled: Callable[[], tuple[Work, Work]]
 
     def ratio(self, samples: int) -> float:
         """Seconds of ours in units of those by hand: the median over pairs, taken in turn.
 
         What disturbs a busy machine for longer than a pair takes disturbs both of it.
         """
-        seconds: tuple[list[float], list[float]] = ([], [])
+        works, seconds = self.compiled(), ([], [])
         for _ in range(samples):
-            for kept, work in zip(seconds, (self.ours, self.by_hand), strict=True):
+            for kept, work in zip(seconds, works, strict=True):
                 began = time.perf_counter()
                 jax.block_until_ready(work())
                 kept.append(time.perf_counter() - began)
@@ -59,10 +64,7 @@ def _gauge(
     participation = safari.Participation(per_round=PER_ROUND)
     run = prepare(federation, algorithm, model, participation, 1000, 0, 1000, "float32")
     carry = start(run)
-    program, _ = program_for(run, carry)
-
-    rows = jnp.asarray(federation.dataset.shaped(federation.dataset.x))
-    labels = jnp.asarray(y)
+    rows, labels = jnp.asarray(federation.dataset.shaped(federation.dataset.x)), jnp.asarray(y)
     order = chance.permuted(np.tile(np.arange(held), (PER_ROUND, 1)), axis=1)[:, : steps * batch]
     order = jnp.asarray(order.reshape(PER_ROUND, steps, batch) * CLIENTS)
     params = initial_params(run)
@@ -71,10 +73,15 @@ def _gauge(
         flat = rows.reshape(samples, -1) if len(shape) == 1 else rows
         return jax.lax.fori_loop(0, rounds, lambda _, now: reference(flat, labels, order, now, RATE), params)
 
-    compiled = jax.jit(rounds_by_hand)
-    gauge = Gauge(lambda: program(run, carry, 0, rounds), lambda: compiled(params, order))
-    gauge.ours(), gauge.by_hand()
-    return gauge
+    @functools.cache
+    def compiled() -> tuple[Work, Work]:
+        program, by_hand = program_for(run, carry)[0], jax.jit(rounds_by_hand)
+        works = lambda: program(run, carry, 0, rounds), lambda: by_hand(params, order)
+        for work in works:
+            work()
+        return works
+
+    return Gauge(counted(lambda carry: one_round(run, carry, jnp.int32(0)), carry), compiled)
 
 
 def softmax(waste: float = 1.0) -> Gauge:
