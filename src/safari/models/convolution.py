@@ -116,7 +116,7 @@ def by_blocks(x: Images, kernel: Kernel, convolve: Callable[..., Convolved]) -> 
     batch, height, width, channels = x.shape
     half, outputs = (batch, height // 2, width // 2), kernel.shape[-1]
     blocks = x.reshape(batch, height // 2, 2, width // 2, 2, channels).transpose(0, 1, 3, 2, 4, 5)
-    four = convolve(blocks.reshape(*half, 4 * channels), _block_kernel(kernel))
+    four = convolve(blocks.reshape(*half, 4 * channels), block_kernel(kernel))
     return largest(four.reshape(*half, 2, 2, outputs), 3, 4)
 
 
@@ -148,7 +148,7 @@ def _slope_of_largest(down: int, across: int, place: Array, slope: Array) -> tup
 largest.defvjp(_largest_and_place, _slope_of_largest)
 
 
-def _block_kernel(kernel: Kernel) -> Float[Array, "block_rows block_columns inputs outputs"]:
+def block_kernel(kernel: Kernel) -> Float[Array, "block_rows block_columns inputs outputs"]:
     """The kernel that does to blocks what `kernel` does to pixels: all four outputs of a block."""
     size, _, channels, outputs = kernel.shape
     spread = jnp.asarray(_spread(size), kernel.dtype)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, BFloat16, UInt8
 
-from safari.models.convolution import on_gpu
+from safari.models.convolution import block_kernel, by_library, on_gpu
 from safari.models.hopper import layout
 from safari.models.hopper.kernels import blocks_at_once, call
 
@@ -51,12 +51,12 @@ def _runs_here() -> bool:
     return bool((np.asarray(pooled)[0, 2:-2, 2:-2] == 5 * 5 * 3 + 1).all())
 
 
-@jax.custom_vjp
 def layer(x: Images, kernel: Kernel, bias: Bias) -> Pooled:
     """Convolution with zero padding, 2 x 2 maxima, bias, ReLU."""
     return _convolved(x, kernel, bias)[0]
 
 
+@jax.custom_vjp
 def _convolved(x: Images, kernel: Kernel, bias: Bias) -> tuple[Pooled, Place]:
     first = x.shape[1:] == FIRST[0]
     images = layout.blocks(x) if first else x
@@ -67,16 +67,16 @@ def _convolved(x: Images, kernel: Kernel, bias: Bias) -> tuple[Pooled, Place]:
     return call(name, blocks_at_once(), results, images, weights, bias.astype(jnp.float32))
 
 
-def _forwards(x: Images, kernel: Kernel, bias: Bias) -> tuple[Pooled, tuple[Any, ...]]:
-    pooled, place = _convolved(x, kernel, bias)
-    return pooled, (x, kernel, bias, place)
+def _forwards(*given: Array) -> tuple[tuple[Pooled, Place], tuple[Array, ...]]:
+    pooled, place = _convolved(*given)
+    return (pooled, place), (*given, place)
 
 
-def _backwards(kept: tuple[Any, ...], slope: Pooled) -> tuple[Images, Kernel, Bias]:
-    return _slopes(*kept, slope)
+def _backwards(kept: tuple[Array, ...], slopes: tuple[Pooled, Any]) -> tuple[Images, Kernel, Bias]:
+    return _slopes(*kept, slopes[0])
 
 
-layer.defvjp(_forwards, _backwards)
+_convolved.defvjp(_forwards, _backwards)
 
 
 @jax.custom_vjp
@@ -89,13 +89,21 @@ def _slopes(
     if x.shape[1:] == FIRST[0]:
         sums = jax.ShapeDtypeStruct((many, 9, 16, 128), jnp.float32)
         of_kernel = layout.first_slope(call("kernel1", many, sums, layout.blocks(x), slope, place))
-        (of_images,) = jax.vjp(lambda x: _by_library(x, kernel, bias), x)[1](slope)
+        of_images = _slope_of_first_images(x, kernel, place, slope)
     else:
         sums = jax.ShapeDtypeStruct((many // 2, 25, 32, 64), jnp.float32)
         of_kernel = layout.second_slope(call("kernel2", many, sums, x, slope, place))
         like_x = jax.ShapeDtypeStruct(x.shape, x.dtype)
         of_images = call("backward2", many, like_x, slope, place, layout.turned_weights(kernel))
     return of_images, of_kernel.astype(kernel.dtype), of_bias.astype(bias.dtype)
+
+
+def _slope_of_first_images(x: Images, kernel: Kernel, place: Place, slope: Pooled) -> Images:
+    """By the library: no training asks for it."""
+    four = jnp.where(place[..., None, :] == jnp.arange(4)[:, None], slope[..., None, :], 0)
+    taps = block_kernel(jnp.pad(kernel, ((0, 0), (0, 0), (0, 1), (0, 0))))
+    _, back = jax.vjp(lambda x: by_library(layout.blocks(x), taps), x)
+    return back(four.reshape(*slope.shape[:3], -1))[0]
 
 
 def _slopes_forwards(*given: Array) -> tuple[Any, tuple[Array, ...]]:
