@@ -67,12 +67,12 @@ DEVICE unsigned char* slot(unsigned s) {
 }
 DEVICE void copy_slot(unsigned to, const uint4* from) { memcpy(slot(to), from, 16); }
 DEVICE void store_slot(unsigned to, uint4 v) { memcpy(slot(to), &v, 16); }
-DEVICE float from_bf16(bf16 v) {
-  uint32_t b = uint32_t(v) << 16;
+DEVICE float as_float(unsigned bits) {
   float f;
-  memcpy(&f, &b, 4);
+  memcpy(&f, &bits, 4);
   return f;
 }
+DEVICE float from_bf16(bf16 v) { return as_float(unsigned(v) << 16); }
 DEVICE bf16 to_bf16(float f) {
   uint32_t b;
   memcpy(&b, &f, 4);

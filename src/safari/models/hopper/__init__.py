@@ -84,18 +84,20 @@ def _slopes(
     x: Images, kernel: Kernel, bias: Bias, place: Place, slope: Pooled
 ) -> tuple[Images, Kernel, Bias]:
     """Slopes of images, kernel and bias. XLA leaves out those that nobody asks for."""
-    many = blocks_at_once()
-    of_bias = jnp.where(place == NOWHERE, 0, slope).sum((0, 1, 2), dtype=jnp.float32)
-    if x.shape[1:] == FIRST[0]:
-        sums = jax.ShapeDtypeStruct((many, 9, 16, 128), jnp.float32)
-        of_kernel = layout.first_slope(call("kernel1", many, sums, layout.blocks(x), slope, place))
+    many, first = blocks_at_once(), x.shape[1:] == FIRST[0]
+    shape = (many, 9, 16, 128) if first else (many // 2, 25, 32, 64)
+    results = [jax.ShapeDtypeStruct(each, jnp.float32) for each in (shape, (shape[0], 128, 8))]
+    images, name = (layout.blocks(x), "kernel1") if first else (x, "kernel2")
+    of_kernel, of_bias = call(name, many, results, images, slope, place)
+    of_bias = layout.bias_slope(of_bias, len(bias)).astype(bias.dtype)
+    if first:
+        of_kernel = layout.first_slope(of_kernel)
         of_images = _slope_of_first_images(x, kernel, place, slope)
     else:
-        sums = jax.ShapeDtypeStruct((many // 2, 25, 32, 64), jnp.float32)
-        of_kernel = layout.second_slope(call("kernel2", many, sums, x, slope, place))
+        of_kernel = layout.second_slope(of_kernel)
         like_x = jax.ShapeDtypeStruct(x.shape, x.dtype)
         of_images = call("backward2", many, like_x, slope, place, layout.turned_weights(kernel))
-    return of_images, of_kernel.astype(kernel.dtype), of_bias.astype(bias.dtype)
+    return of_images, of_kernel.astype(kernel.dtype), of_bias
 
 
 def _slope_of_first_images(x: Images, kernel: Kernel, place: Place, slope: Pooled) -> Images:

@@ -78,9 +78,22 @@ DEVICE uint4 only(uint4 slope, uint2 places, unsigned place) {  // the channels 
   return slope;
 }
 
-// Slopes of maxima go back to where the maxima were.
-template <int POOLED, int PLANES, class Slot>
-DEVICE void unpool(const uint4* slope, const uint2* place, Slot slot) {
+// Adds eight slopes to eight sums, except where ReLU cut the maximum off (place 4).
+DEVICE void add_slopes(float (&sums)[8], uint4 slope, uint2 places) {
+  unsigned pairs[4] = {slope.x, slope.y, slope.z, slope.w};
+#pragma unroll
+  for (int c = 0; c < 8; c++) {
+    bool cut = (c < 4 ? places.x : places.y) >> (c % 4 * 8 + 2) & 1;
+    unsigned bits = c % 2 ? pairs[c / 2] & 0xffff0000u : pairs[c / 2] << 16;
+    sums[c] += cut ? 0.0f : as_float(bits);
+  }
+}
+
+// Slopes of maxima go back to where the maxima were. Eight channels at a time, always the same ones in
+// a thread, are shown to `seen`.
+template <int POOLED, int PLANES, class Slot, class Seen>
+DEVICE void unpool(const uint4* slope, const uint2* place, Slot slot, Seen seen) {
+  static_assert(128 % PLANES == 0);
   constexpr int EACH = POOLED * PLANES / 128;
   int thread = threadIdx.x - CONSUMERS;
 #pragma unroll
@@ -94,6 +107,7 @@ DEVICE void unpool(const uint4* slope, const uint2* place, Slot slot) {
     }
 #pragma unroll
     for (int k = 0; k < 4; k++) {
+      seen(slopes[k], places[k]);
       int i = thread + (start + k) * 128;
 #pragma unroll
       for (int at = 0; at < 4; at++)
@@ -225,9 +239,11 @@ DEVICE void back2(const int* many, const uint4* slope, const uint2* place, const
     unsigned to = images + stage * B::IMAGE;
     constexpr int MANY = Layer2::POOLED * B::PLANES;
     unpool<Layer2::POOLED, B::PLANES>(
-        slope + long(image) * MANY, place + long(image) * MANY, [=](int at, int plane, int which) {
+        slope + long(image) * MANY, place + long(image) * MANY,
+        [=](int at, int plane, int which) {
           return to + plane * B::PLANE + (at / 8 * 2 + which / 2 + 2) * B::PITCH + at % 8 * 2 + which % 2 + 2;
-        });
+        },
+        [](uint4, uint2) {});
   };
   auto consume = [&](int image, int stage, auto done) {
     float sums[68];
@@ -266,6 +282,7 @@ DEVICE void back2(const int* many, const uint4* slope, const uint2* place, const
 
 // Sums over pixels: slopes, turned, are the left factor and come from registers, one row of 16
 // pixels at a time; the shifted image is the right one. Each block writes the sums over its images.
+// Who goes through all slopes to place them also sums them up for the bias.
 template <class L>
 struct Kernel {
   static constexpr int PITCH = SIDE + 2 * L::PAD, PLANE = spread(PITCH * PITCH, L::IN), IMAGE = L::IN * PLANE;
@@ -276,24 +293,27 @@ struct Kernel {
 
 template <class L>
 DEVICE void kernel_slope(const int* many, const uint4* x, const uint4* slope, const uint2* place,
-                         float* sums_out) {
+                         float* sums_out, float* bias_out) {
   using K = Kernel<L>;
   unsigned smem = shared_slot();
   clear(smem, K::SLOTS);
   ready();
   Warp me = whoami();
   int set = blockIdx.x % K::SETS, split = blockIdx.x / K::SETS, splits = gridDim.x / K::SETS;
+  float of_bias[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   auto fill = [&](int image, int stage) {
     unsigned to = smem + stage * (K::IMAGE + K::SLOPES), flat = to + K::IMAGE;
     copy_image<L::IN, K::PITCH, K::PLANE, L::PAD>(to, x + long(image) * PIXELS * L::IN);
     constexpr int PER = L::CHANNELS / 8, MANY = L::POOLED * PER;
     unpool<L::POOLED, PER>(
-        slope + long(image) * MANY, place + long(image) * MANY, [=](int at, int plane, int which) {
+        slope + long(image) * MANY, place + long(image) * MANY,
+        [=](int at, int plane, int which) {
           if constexpr (L::POOLED == PIXELS)
             return flat + (which / 2 * 8 + plane * 2 + which % 2) * K::FLAT + at;
           else
             return flat + plane * K::FLAT + (at / 8 * 2 + which / 2) * SIDE + at % 8 * 2 + which % 2;
-        });
+        },
+        [&](uint4 slopes, uint2 places) { add_slopes(of_bias, slopes, places); });
     copies_done();
   };
   int tile = K::SETS == 1 ? me.group : 0, first = K::SETS == 1 ? 0 : (set * 2 + me.group) * K::TAPS;
@@ -344,6 +364,9 @@ DEVICE void kernel_slope(const int* many, const uint4* x, const uint4* slope, co
         out[input * L::OUT + output] = sums[t][i];
       }
     }
+  } else if (set == 0) {
+#pragma unroll
+    for (int c = 0; c < 8; c++) bias_out[(split * 128 + int(threadIdx.x) - CONSUMERS) * 8 + c] = of_bias[c];
   }
 }
 
@@ -360,8 +383,9 @@ DEVICE void kernel_slope(const int* many, const uint4* x, const uint4* slope, co
     back2(many, slope, place, weights, dx);                                                             \
   }                                                                                                     \
   SHARED(Back2::SLOTS);
-#define KERNEL(name, Layer)                                                                          \
-  ENTRY name(const int* many, const uint4* x, const uint4* slope, const uint2* place, float* sums) { \
-    kernel_slope<Layer>(many, x, slope, place, sums);                                                \
-  }                                                                                                  \
+#define KERNEL(name, Layer)                                                                        \
+  ENTRY name(const int* many, const uint4* x, const uint4* slope, const uint2* place, float* sums, \
+             float* bias) {                                                                        \
+    kernel_slope<Layer>(many, x, slope, place, sums, bias);                                        \
+  }                                                                                                \
   SHARED(Kernel<Layer>::SLOTS);

@@ -25,6 +25,7 @@ DEVICE bf16 to_bf16(float f) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out) : "f"(f));
   return out;
 }
+DEVICE float as_float(unsigned bits) { return __uint_as_float(bits); }
 // The sign bit of every byte that is equal, for bytes below 128.
 DEVICE unsigned bytes_equal(unsigned a, unsigned b) { return ~((a ^ b) + 0x7f7f7f7fu) & 0x80808080u; }
 DEVICE unsigned permute_bytes(unsigned a, unsigned how) {

@@ -46,6 +46,11 @@ def second_slope(sums: Float32[Array, "blocks 25 32 64"]) -> Float[Array, "5 5 3
     return sums.sum(0).reshape(5, 5, 32, 64)
 
 
+def bias_slope(sums: Float32[Array, "blocks threads 8"], outputs: int) -> Float32[Array, " outputs"]:
+    """Threads take the channels in turn, eight each."""
+    return sums.reshape(-1, outputs).sum(0)
+
+
 @functools.cache
 def _places() -> np.ndarray:
     """Which number of the flat kernel (the last, beyond it, is zero) stands where: (9, 2, 128, 8)."""
