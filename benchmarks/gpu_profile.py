@@ -2,7 +2,7 @@
 
 The network on random images, bfloat16, as benchmarks/gpu.py trains it: the kernels of one round by
 kind, in microseconds a step (a kernel may run beside another, so they need not add up to the step);
-then the rate with its convolutions lowered in other ways. Writes benchmarks/results/gpu-profile.json.
+then the rate with its layers done in other ways. Writes benchmarks/results/gpu-profile.json.
 """
 
 import gzip
@@ -25,7 +25,7 @@ RESULT = Path(__file__).parent / "results" / "gpu-profile.json"
 STEPS = 5 * 10
 KINDS = {
     "layers by safari's kernels": "^(forward|backward|kernel)[12]$",
-    "convolutions": "fprop|dgrad|wgrad|conv|cudnn",
+    "the library's convolutions": "fprop|dgrad|wgrad|convolution|cudnn",
     "dense products": "gemm|nvjet|cublas|cutlass",
     "copies": "memcpy|memset",
 }

@@ -40,7 +40,7 @@ def comparison_table(comparison: pl.DataFrame) -> Table:
     over = f", mean ± deviation over {seeds} seeds" if seeds > 1 else ""
     table = Table(title=f"Test accuracy in %{over}", title_justify="left")
     table.add_column("algorithm")
-    for name in ("delivered", "last round", "mean last 10", "ceiling", "up, MB"):
+    for name in ("delivered", "last round", "mean last 10", "client ceiling", "up, MB"):
         table.add_column(name, justify="right")
     for row in comparison.iter_rows(named=True):
         table.add_row(
