@@ -31,7 +31,7 @@ Place = UInt8[Array, "images half_height half_width outputs"]
 
 
 def serves(x: Array, kernel: Array) -> bool:
-    """Whether the kernels can do this layer here. Several GPUs share batches, which they cannot."""
+    """Whether the kernels can do this layer here. Over several GPUs XLA could not share their work out."""
     fits = (x.shape[1:], kernel.shape) in (FIRST, SECOND) and x.dtype == kernel.dtype == jnp.bfloat16
     return fits and jax.default_backend() == "gpu" and jax.device_count() == 1 and _runs_here()
 
