@@ -52,7 +52,6 @@ def test_faults_of_all_kinds_do_not_stop_the_training(fleet):
     assert befell(5, "late") + befell(5, "left") + befell(5, "failed") >= 1
     assert befell(7, "answered") >= 1
     assert befell(8, "answered") >= 1
-    assert befell(2, "asked") < befell(7, "asked"), "one that hangs is asked less and less often"
     summary = json.loads((state / "summary.json").read_text())
     assert set(summary["excluded"]) >= {0, 1, 2, *ABSENT}
     model = load_file(state / "model.safetensors")["w"]
