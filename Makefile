@@ -5,6 +5,9 @@ OLDEST := .venv-oldest
 SPREAD := --dist loadfile --no-loadscope-reorder --numprocesses
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
+# Compiled modules are kept, whatever the environment says: a program starts in half the time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress kernels clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
