@@ -3,7 +3,7 @@
 Of each gauge prints what a round asks for (operations of products, elements of everything else),
 which is the same on every machine, and its time in units of the same round by hand, the best of a few.
 Fails where a count is a tenth above the one that was kept, or a time a fifth above. --counts leaves the
-times out. --keep NAME keeps what is measured now, times as the median of several. With --waste clients
+times out. --keep GAUGE keeps what is measured now, times as the median of several. With --waste clients
 take W times the steps they should: what must fail, if the gauges are worth anything.
 """
 
@@ -26,10 +26,12 @@ MOST_REPEATS, CERTAIN = 9, 1.25
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks/regress", description=__doc__.splitlines()[0])
-    parser.add_argument("--keep", metavar="NAME", choices=GAUGES)
-    parser.add_argument("--counts", action="store_true")
-    parser.add_argument("--waste", type=float, default=1.0)
+    parser.add_argument("--keep", choices=GAUGES, help="keep what this gauge shows now")
+    parser.add_argument("--counts", action="store_true", help="what a round asks for alone, no times")
+    parser.add_argument("--waste", type=float, default=1.0, help="clients take so many times the steps")
     given = parser.parse_args()
+    if not given.waste >= 0.5:
+        parser.error("--waste: at least 0.5")
     kept = json.loads(KEPT.read_text())
     if given.keep:
         kept[given.keep] = to_keep(GAUGES[given.keep](), given.keep)
