@@ -22,7 +22,6 @@ import jax
 import numpy as np
 
 import safari
-from safari.bundle import Bundle
 from safari.data.sources import load
 from safari.engine import prepare, program_for, start
 from safari.experiment.versions import provenance
@@ -58,9 +57,9 @@ def mnist():
     carry = start(runs[0])
     program, compiling = program_for(runs[0], carry)
     one, record = timed(program, runs[0], carry, ROUNDS)
-    bundle = Bundle(runs, RUNS)
-    stacked, compiling_stacked = program_for(bundle.run, bundle.carry, bundle.stacked)
-    many, _ = timed(stacked, bundle.run, bundle.carry, ROUNDS)
+    together = Training(runs, width=RUNS)
+    stacked, compiling_stacked = program_for(together.run, together.carry, together.stacked)
+    many, _ = timed(stacked, together.run, together.carry, ROUNDS)
     last = (ROUNDS - 1) % STRETCH
     return {
         "one_run_seconds": one,
@@ -134,10 +133,10 @@ def accuracies(precision):
     dataset = load("cifar10")
     found = []
     for seed in range(SEEDS):
-        bundle = Bundle([cifar_run(dataset, precision, ACCURACY_ROUNDS, seed, server_samples=0)])
-        while not bundle.finished:
-            bundle.advance()
-        found.append(bundle.logs()[0].history["accuracy"][-1])
+        training = Training(cifar_run(dataset, precision, ACCURACY_ROUNDS, seed, server_samples=0))
+        while not training.finished:
+            training.advance()
+        found.append(training.history["accuracy"][-1])
     return found
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import jax
 from gpu import CIFAR_ROUNDS, check_for_a_gpu, cifar_run, random_images, rate, timed
 
-from safari.engine import Program, start
+from safari.engine import start
+from safari.engine.program import Program
 from safari.experiment.versions import provenance
 from safari.models import cnn
 from safari.models.cnn import pooled_layer

@@ -40,7 +40,7 @@ def write_samples(folder: Path, clients: int) -> Path:
 def measure(folder: Path, clients: int) -> dict[str, float]:
     import safari
     from safari.engine import prepare
-    from safari.training import Training
+    from safari.engine.training import Training
 
     x, y = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("x", "y"))
     began = time.perf_counter()

@@ -6,12 +6,12 @@ from typing import Any
 
 from safari.algorithms import CLIENT_ALGORITHMS, AdaptiveQ, Safari, ServerSGD
 from safari.data import federate
+from safari.engine import train
 from safari.experiment.schema import REQUIRED, Key, describe, keys_of
 from safari.experiment.spec import ALGORITHMS
 from safari.experiment.sweep.cells import SWEEP_KEYS
 from safari.models import MODELS
 from safari.participation import AVAILABILITIES, Participation
-from safari.verb import train
 
 HEAD = """# Spec reference
 

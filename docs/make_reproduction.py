@@ -131,7 +131,7 @@ def figure(found: Reproduction) -> Iterator[str]:
     yield "Accuracy of the model that the last server round left. The paper gives this as a plot only.\n"
     rows = []
     for size, some in runs.items():
-        curves = [dict(zip(run["curve_round"], run["curve_accuracy_synced"], strict=True)) for run in some]
+        curves = [dict(zip(run["curve_round"], run["curve_accuracy"], strict=True)) for run in some]
         means = [
             f"{100 * sum(curve[at] for curve in curves) / len(curves):.2f}" if curves else "missing"
             for at in FIGURE_ROUNDS

@@ -55,7 +55,7 @@ def study(sweep):
         .agg(
             runs=pl.len(),
             delivered=100 * pl.col("accuracy").mean(),
-            last_ten=100 * pl.col("accuracy_mean_last10").mean(),
+            last_ten=100 * pl.col("accuracy_round_last10").mean(),
             swing=100 * last.list.std().mean(),
             client_rounds=pl.col("client_rounds").mean(),
         )

@@ -1,10 +1,10 @@
-"""What the engine's randomness deals, laid out round by round for the oracle."""
+"""What the engine draws, laid out round by round for the oracle."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from safari.engine import Run, deal
+from safari.engine import Run, draw_turn
 from safari.models import Params
 
 
@@ -21,7 +21,7 @@ def rounds_of(run: Run, steps: int, size: int, server_steps: int):
     x, y = inputs(run), np.asarray(federation.dataset.y)
 
     schedule = jax.jit(lambda *arguments: federation.schedule(*arguments), static_argnums=(2, 3))
-    deal_round = jax.jit(lambda availability, number: deal(run, availability, number))
+    draw = jax.jit(lambda availability, number: draw_turn(run, availability, number))
 
     def batches(shard, key, steps):
         plan = schedule(shard, key, steps, min(size, int(shard.count)))
@@ -29,7 +29,7 @@ def rounds_of(run: Run, steps: int, size: int, server_steps: int):
 
     availability = run.roster.init(run.streams)
     for number in range(run.rounds):
-        availability, _, turn = deal_round(availability, jnp.int32(number))
+        availability, _, turn = draw(availability, jnp.int32(number))
         cohort = {
             int(client): batches(
                 federation.client(client), jax.random.fold_in(turn.client_batches, client), steps

@@ -14,7 +14,8 @@ import references
 from counts import Counts, counted
 
 import safari
-from safari.engine import initial_params, one_round, prepare, program_for, start
+from safari.engine import initial_params, prepare, program_for, start
+from safari.engine.run import one_round
 
 CLIENTS, PER_ROUND, RATE = 8, 4, 0.1
 

@@ -1,7 +1,8 @@
 """The one error that a user's input raises: which key, its value, what is allowed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -65,3 +66,11 @@ def check_seed(key: str, value: int) -> None:
 
 def check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:
     check(value in choices, key, value, "must be one of " + ", ".join(choices))
+
+
+def unknown_name(name: str, known: Iterable[str], what: str = "key") -> str:
+    """What to say of a name that nobody knows: which may be meant, and which there are."""
+    known = list(known)
+    near = get_close_matches(name.lower(), known, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"unknown {what}; {hint}known are {', '.join(known)}"

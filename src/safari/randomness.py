@@ -1,9 +1,9 @@
 """Where randomness comes from: streams by name, and shuffles by counter.
 
-Every use of chance has a stream of its own, derived from the seed by *name* and then
-folded with the round and the client: never by the order in which things happen to be
-drawn. Hence two algorithms under one seed see the same clients in the same rounds, a run
-draws the same alone or inside a sweep, and a resumed run draws what it would have drawn.
+Every purpose has a random stream of its own, derived from the seed by *name* and then folded
+with the round and the client, never by the order in which things happen to be drawn. Hence two
+algorithms under one seed see the same clients in the same rounds, a run draws the same random
+numbers alone or inside a sweep, and a resumed run draws what it would have drawn.
 """
 
 import dataclasses
@@ -16,11 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, Key, UInt32
 
+from safari.devices import on_gpu
+
 SHUFFLE_ROUNDS = 24
 
 
 class Streams(eqx.Module):
-    """The streams of a run, one for each use of chance; all but the first are for rounds."""
+    """The random streams of a run, one for each purpose; all but the first are for rounds.
+
+    `methods` is where a method's own streams come from, by name: see `Turn.stream`.
+    """
 
     initialisation: Key[Array, ""]
     availability: Key[Array, ""]
@@ -30,11 +35,17 @@ class Streams(eqx.Module):
     client_batches: Key[Array, ""]
     server_batches: Key[Array, ""]
     estimation: Key[Array, ""]
+    methods: Key[Array, ""]
 
     def __init__(self, seed: int):
         root = jax.random.key(seed)
         for field in dataclasses.fields(self):
-            setattr(self, field.name, jax.random.fold_in(root, crc32(field.name.encode())))
+            setattr(self, field.name, named(root, field.name))
+
+
+def named(key: Key[Array, ""], name: str) -> Key[Array, ""]:
+    """The stream of this name under `key`."""
+    return jax.random.fold_in(key, crc32(name.encode()))
 
 
 @lru_cache(maxsize=256)
@@ -68,8 +79,8 @@ def shuffled(
         swap = _hash_bit(jnp.maximum(position, partner).astype(jnp.uint32) ^ bits[1, number])
         return jnp.where(swap, partner, position)
 
-    one_kernel = jax.default_backend() == "gpu"
-    return jax.lax.fori_loop(0, SHUFFLE_ROUNDS, swap_or_not, position, unroll=one_kernel or None)
+    # Unrolled, XLA makes one kernel of all rounds on a GPU; on a CPU that only takes longer to compile.
+    return jax.lax.fori_loop(0, SHUFFLE_ROUNDS, swap_or_not, position, unroll=on_gpu() or None)
 
 
 def _hash_bit(word: UInt32[Array, "*shape"]) -> Bool[Array, "*shape"]:

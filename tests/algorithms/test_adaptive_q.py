@@ -8,12 +8,11 @@ import pytest
 
 import safari
 from safari.algorithms.q_rules import convex_rule, rule_a, rule_b, rule_c, rule_c_from_bias
-from safari.bundle import Bundle
 from safari.data.federation import Shard
 from safari.engine import prepare, start
+from safari.engine.training import Training
 from safari.errors import InputError
 from safari.experiment.spec import complete
-from safari.training import Training
 
 MISSING = safari.Participation(excluded=4, per_round=5)
 CLIENTS, SERVER = safari.FedAvg(batch_size=20), safari.ServerSGD(rate=0.1, steps=6, batch_size=25)
@@ -123,19 +122,19 @@ def test_the_estimate_of_the_squared_gradient_is_unbiased(digits):
 
 def test_adaptive_runs_stack_and_are_cut_like_any_other(digits):
     runs = [prepared(digits, safari.AdaptiveQ(), seed=seed) for seed in (0, 1)]
-    bundle = Bundle(runs)
-    while not bundle.finished:
-        bundle.advance()
+    together = Training(runs)
+    while not together.finished:
+        together.advance()
     alone = trained(digits, safari.AdaptiveQ(), seed=1).history
-    np.testing.assert_allclose(bundle.histories()[1]["q"], alone["q"], atol=1e-4)
-    assert bundle.histories()[1]["kind"].to_list() == alone["kind"].to_list()
+    np.testing.assert_allclose(together.histories()[1]["q"], alone["q"], atol=1e-4)
+    assert together.histories()[1]["kind"].to_list() == alone["kind"].to_list()
 
 
 def test_it_has_its_keys_in_a_spec():
     plain = complete({"algorithm": {"q": "adaptive"}})
     assert plain.tables["algorithm"]["q"]["rule"] == "B"
     chosen = complete({"algorithm": {"q": {"rule": "C", "forget": 0.9}}})
-    assert chosen.algorithm(chosen.federation()).q == safari.AdaptiveQ("C", forget=0.9)
+    assert chosen.algorithm().q == safari.AdaptiveQ("C", forget=0.9)
     assert complete({"algorithm": {"q": 0.3}}).tables["algorithm"]["q"] == 0.3
 
 

@@ -65,10 +65,13 @@ def test_the_delivered_model_is_what_the_last_server_round_left(digits):
     assert 0 < last < end
     result, until = (train(digits, algorithm, MODELS["logistic"], rounds=rounds) for rounds in (end, last))
     assert_same_bits(result.params, until.params_last)
-    assert result.accuracy == result.accuracy_synced == until.accuracy_last
-    first = kinds.index("server")
-    assert result.history["accuracy_synced"][:first].is_null().all()
-    assert result.history["accuracy_synced"][first:].is_not_null().all()
+    assert result.accuracy == until.accuracy_round
+    history, first = result.history, kinds.index("server")
+    assert history["accuracy"][:first].to_list() == history["accuracy_round"][:first].to_list()
+    at_server_rounds = history.with_columns(
+        pl.when(pl.col("kind") == "server").then("accuracy_round").forward_fill().alias("left")
+    )[first:]
+    assert at_server_rounds["accuracy"].to_list() == at_server_rounds["left"].to_list()
 
 
 def test_a_server_round_costs_no_bytes(digits):
@@ -87,10 +90,10 @@ def test_scaffold_sends_its_control_variates_along(digits):
 
 def test_match_takes_as_many_steps_as_a_client(digits):
     clients = safari.FedAvg(batch_size=25, local_epochs=3)
-    matched = safari.Safari(clients, safari.ServerSGD(steps="match")).bind(digits)
+    matched = safari.Safari(clients, safari.ServerSGD(steps="match")).bind(digits, 0)[0]
     assert matched.server.steps == 3 * (120 // 25)
-    assert safari.ServerSGD(steps="epoch", batch_size=20).bind(digits).steps == 50 // 20
-    assert safari.ServerSGD(steps="epoch", batch_size=64).bind(digits).steps == 1
+    assert safari.ServerSGD(steps="epoch", batch_size=20).bind(digits, 0)[0].steps == 50 // 20
+    assert safari.ServerSGD(steps="epoch", batch_size=64).bind(digits, 0)[0].steps == 1
 
 
 def test_weights_by_size_follow_the_samples():

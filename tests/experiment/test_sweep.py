@@ -44,7 +44,7 @@ seeds = 2
 algorithm.q = [0.5, 0.9]
 data.server_samples = [20, 50]
 """
-NUMBERS = ("accuracy", "accuracy_last", "bytes_up", "server_rounds", "curve_loss", "curve_accuracy_synced")
+NUMBERS = ("accuracy", "accuracy_round", "bytes_up", "server_rounds", "curve_loss_round", "curve_accuracy")
 
 
 def ignore(_):
@@ -175,7 +175,7 @@ def test_a_cell_equals_the_single_run(whole, tmp_path, spec_file):
     new_run(cell.spec, tmp_path / "alone", ignore)
     alone, row = read_summary(tmp_path / "alone"), whole.row(3, named=True)
     assert row["cell"] == cell.key
-    for name in ("accuracy", "accuracy_last", "bytes_up", "server_rounds", "covered_classes", "excluded"):
+    for name in ("accuracy", "accuracy_round", "bytes_up", "server_rounds", "covered_classes", "excluded"):
         assert row[name] == pytest.approx(alone[name], abs=1e-6), name
 
 

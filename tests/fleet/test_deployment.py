@@ -9,8 +9,8 @@ import polars as pl
 from fleet_processes import ABSENT, BIN, environment
 from safetensors.numpy import load_file
 
+from safari.engine.training import Training
 from safari.experiment.spec import load_spec
-from safari.training import Training
 
 SPEC = Path(__file__).parent / "digits.toml"
 

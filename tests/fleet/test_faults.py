@@ -8,7 +8,7 @@ import polars as pl
 from fleet_processes import ABSENT, NAUGHTY
 from safetensors.numpy import load_file
 
-from safari.result import HISTORY_SCHEMA
+from safari.engine.result import HISTORY_SCHEMA
 
 FAULTS = (
     "client 0 rejected: w is not finite",

@@ -11,8 +11,8 @@ import pytest
 from fleet_processes import BIN, DEPLOY, environment
 from safetensors.numpy import load_file
 
+from safari.engine.training import Training
 from safari.experiment.spec import load_spec
-from safari.training import Training
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from local_grid import LocalGrid
 
+from safari.engine.training import Training
 from safari.errors import InputError
 from safari.experiment.spec import complete, load_spec
 from safari.flower.arrays import array_record, numpy_arrays
@@ -11,7 +12,6 @@ from safari.flower.deploy import write_app
 from safari.flower.spec_client import client_app
 from safari.flower.spec_job import Job, job_of
 from safari.flower.spec_server import strategy_of
-from safari.training import Training
 
 SPEC = """
 [data]

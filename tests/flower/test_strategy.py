@@ -267,7 +267,7 @@ def test_a_finished_federation_is_a_run_directory(tmp_path):
     carry_out(made, evaluate_fn=lambda number, arrays: MetricRecord({"accuracy": next(scores), "loss": 1.0}))
     summary = json.loads((tmp_path / "state" / "summary.json").read_text())
     assert summary["rounds"] == ROUNDS
-    assert summary["accuracy_last"] == pytest.approx(0.9)
+    assert summary["accuracy_round"] == pytest.approx(0.9)
     assert [row["client"] for row in summary["participation"]] == list(range(6))
     from safari.paper.report import page_of
     from safari.report.page import render

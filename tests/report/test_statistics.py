@@ -60,9 +60,9 @@ def rows():
                 settings = {"algorithm.name": name, "algorithm.q": q, "train.rounds": 2, "train.seed": seed}
                 yield {
                     "cell": f"{name}{q}{seed}", "settings": json.dumps(settings), "seed": seed,
-                    "accuracy": accuracy, "accuracy_last": accuracy, "accuracy_ceiling": 0.6,
+                    "accuracy": accuracy, "accuracy_round": accuracy, "accuracy_ceiling": 0.6,
                     "diverged_at": None, "curve_round": [1, 2], "curve_accuracy": [0.3, accuracy],
-                    "curve_accuracy_synced": [None, accuracy],
+                    "curve_accuracy_round": [accuracy, accuracy],
                 }  # fmt: skip
 
 
@@ -132,9 +132,9 @@ def test_a_setting_that_only_some_cells_have_keeps_them_apart(results):
 def test_figures_never_have_too_many_lines_nor_hide_them_silently(settings, values, figures):
     rows = [
         {
-            "cell": f"{a}{b}", "seed": 0, "accuracy": 0.5, "accuracy_last": 0.5, "accuracy_ceiling": 0.6,
+            "cell": f"{a}{b}", "seed": 0, "accuracy": 0.5, "accuracy_round": 0.5, "accuracy_ceiling": 0.6,
             "settings": json.dumps({"a.x": a, **({"b.y": b} if settings > 1 else {}), "train.seed": 0}),
-            "diverged_at": None, "curve_round": [1], "curve_accuracy": [0.5], "curve_accuracy_synced": [None],
+            "diverged_at": None, "curve_round": [1], "curve_accuracy": [0.5], "curve_accuracy_round": [0.5],
         }
         for a in range(values)
         for b in range(2 if settings > 1 else 1)

@@ -8,19 +8,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import polars as pl
 
 from safari.data import Coverage
-from safari.devices import cores
-from safari.diagnostics import Observer
+from safari.devices import cores, on_cpu
+from safari.engine.diagnostics import Observer
+from safari.engine.training import Training
 from safari.errors import InputError
 from safari.experiment.spec import Spec, complete
 from safari.experiment.sweep import SweepSpec, make_cell
 from safari.experiment.sweep.cells import DATA_SEED, EXCLUSION_SEED, SEED
 from safari.report.statistics import Estimate, estimate, paired
-from safari.training import Training
 
 LOOKS = 10
 WARM_ROUNDS = 25
@@ -125,14 +124,14 @@ class Pilot:
             bias=_of(seen, "bias_available"),
             client_noise=_of(seen, "client_noise_mean"),
             server_noise=_of(seen, "server_noise"),
-            round_seconds=training.train_seconds * len(training.devices) / training.done,
+            round_seconds=training.train_seconds * training.devices / training.done,
             place=Ground.place if observed is None else f"In the last {len(seen)} rounds of the given run",
         )
 
     def set_rounds(self, ground: Ground, runs: int) -> None:
         """As many rounds as the spec says, or as many as `runs` runs have time for."""
         wanted = self.spec.tables["train"]["rounds"]
-        beside = 1 if jax.default_backend() != "cpu" else cores()
+        beside = cores() if on_cpu() else 1
         affordable = self.seconds_left * beside / (runs * ground.round_seconds * SPARE)
         self.rounds = max(min(wanted, int(affordable)), min(wanted, LEAST_ROUNDS))
 
@@ -188,10 +187,9 @@ class Pilot:
 
 def _outcome(row: dict[str, Any]) -> Outcome:
     """Delivered accuracy is averaged over the last ten evaluated rounds: single ones swing."""
-    last = row["accuracy_mean_last10"]
-    synced = [value for value in row["curve_accuracy_synced"][-10:] if value is not None]
+    last = row["accuracy_round_last10"]
     broken = row["diverged_at"] is not None
-    delivered = float(np.mean(synced)) if synced else last
+    delivered = float(np.mean(row["curve_accuracy"][-10:])) if row["curve_accuracy"] else None
     return Outcome(
         0.0 if broken or delivered is None else delivered,
         0.0 if broken or last is None else last,

@@ -12,6 +12,7 @@ from safari.algorithms.task import Task, inner
 from safari.data import Federation, Shard
 from safari.errors import check, check_choice, check_count, check_fraction, check_not_negative
 from safari.models import Params
+from safari.registry import Noun
 
 RULES = ("A", "B", "C", "convex")
 LEAST_HELD = 2
@@ -30,36 +31,40 @@ class Knowledge(eqx.Module):
     client_rounds: Int[Array, ""]
 
 
-class AdaptiveQ(eqx.Module):
+class AdaptiveQ(Noun):
     r"""q_r from the server's own gradient and from what client rounds so far revealed.
 
     After every round the server estimates $|\nabla F|^2$ by the product of two disjoint halves
-    of a batch (unbiased; its positive part is used) that no update sees. A client round's
-    average change, divided by $\eta_c K$, is the clients' mean gradient; what it is off the
-    server's is the bias b. The noise of the clients' side only raises that estimate, which is
-    safe. The first round is the server's; the first client round after it is taken on trust.
-    Where no gradient is left to be seen, clients could only do harm: q is 0. A small server set
-    that the model has learnt by heart looks like that, unless a part of it is held out.
+    of a batch (unbiased; its positive part is used) that no update sees. The clients' average
+    change, divided by $\eta_c K$, is their mean gradient; its difference to the server's is the
+    bias b. The noise of the clients' side only raises that estimate, which is safe. The first round
+    is the server's; the first client round after it is taken on trust. Where no gradient is left to
+    be seen, clients could only do harm: q is 0. A small server set that the model has learnt by
+    heart looks like that, unless a part of it is held out.
 
-    - `rule`: `A` knows a bound on the dissimilarity sigma_G^2 (`dissimilarity`), `B` and `C` use
-      the largest b^2 seen (times `forget` for every round since), `convex` is for strongly
-      convex problems.
-    - `smoothness`, `convexity`: L and mu. With L = 0 (the default) rules B and C look at
-      gradient and bias alone: heuristics, for rates that no theorem covers.
-    - `batch_size`: of the estimate, both halves together.
-    - `holdout`: the share of the server's samples that serve estimation alone. With 0 all serve
-      both, and the estimate is of the server set's gradient instead of the population's.
-    - `least`, `most`: q_r is kept between them.
+    Args:
+        rule: `A` knows a bound on the dissimilarity sigma_G^2, `B` and `C` use the largest b^2 seen,
+            `convex` is for strongly convex problems.
+        smoothness: L. With 0 (the default) rules B and C look at gradient and bias alone: heuristics,
+            for rates that no theorem covers.
+        convexity: mu, for rule `convex`.
+        dissimilarity: sigma_G^2, for rule `A`.
+        forget: the largest b^2 seen is multiplied by this in every round.
+        least: q_r is at least this.
+        most: q_r is at most this.
+        batch_size: samples of the estimate, both halves together.
+        holdout: the share of the server's samples that serve estimation alone. With 0 all serve both,
+            and the estimate is of the server set's gradient instead of the population's.
     """
 
-    rule: Literal["A", "B", "C", "convex"] = eqx.field(static=True, default="B")
+    rule: Literal["A", "B", "C", "convex"] = "B"
     smoothness: float = 0.0
     convexity: float = 0.0
     dissimilarity: float = 0.0
     forget: float = 1.0
     least: float = 0.0
     most: float = 1.0
-    batch_size: int = eqx.field(static=True, default=128)
+    batch_size: int = 128
     holdout: float = eqx.field(static=True, default=0.2)
 
     def __check_init__(self) -> None:

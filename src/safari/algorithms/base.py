@@ -1,11 +1,11 @@
 """The family of algorithms: a state, what a round makes of it, what is delivered."""
 
+import dataclasses
 from abc import abstractmethod
 from enum import IntEnum
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
@@ -13,66 +13,123 @@ from safari.algorithms.task import Task
 from safari.data import Federation
 from safari.models import Params
 from safari.participation import Cohort
+from safari.randomness import named
+from safari.registry import Noun
 
 
 class Kind(IntEnum):
-    """What a round was: the clients trained, the server trained, or nobody could."""
+    """What a round was: the clients trained, the server trained, nobody could, or both did."""
 
     CLIENT = 0
     SERVER = 1
     IDLE = 2
+    BOTH = 3
 
 
 class Turn(eqx.Module):
-    """One round, as chance dealt it: the same for every algorithm under one seed."""
+    """The random draws of one round: the same for every algorithm under one seed.
+
+    Attributes:
+        number: the round, counted from 0.
+        cohort: who was picked, and who of them reports back.
+        coin: uniform between 0 and 1.
+        client_batches: the key of the clients' minibatches; fold the client's number into it.
+        server_batches: the key of the server's minibatches.
+    """
 
     number: Int[Array, ""]
     cohort: Cohort
     coin: Float[Array, ""]
     client_batches: Key[Array, ""]
     server_batches: Key[Array, ""]
+    methods: Key[Array, ""]
+
+    def stream(self, name: str) -> Key[Array, ""]:
+        """A random key of this round for a purpose of the method's own; no other name shares it."""
+        return named(self.methods, name)
 
 
-class Algorithm(eqx.Module):
-    """How parameters change from round to round.
+class Note(eqx.Module):
+    """What happened in a round. What is delivered and what counts as idle follows from it alone.
 
-    The state is any pytree that has the current parameters as `params`.
-    Floats are leaves, so that runs which differ in them can be stacked; whole numbers and
-    names are static. A client of a client round receives `models_down` and sends
-    `models_up` sets of parameters.
+    Attributes:
+        clients: whether updates of clients entered the model.
+        server: whether training on the server's samples entered the model.
+        q: the probability of a client round; NaN where no coin was tossed.
+        down: models sent to each client of the cohort; 0 if nobody was asked.
+        up: models that each reporting client sent back.
+        columns: numbers for columns of their own in the history, as the algorithm's `columns` names them.
     """
 
-    models_down: ClassVar[int] = 1
-    models_up: ClassVar[int] = 1
+    clients: Bool[Array, ""]
+    server: Bool[Array, ""]
+    q: Float[Array, ""]
+    down: Float[Array, ""]
+    up: Float[Array, ""]
+    columns: dict[str, Float[Array, ""]]
 
-    def bind(self, federation: Federation) -> "Algorithm":
-        """The algorithm with all that depends on the federation's sizes filled in.
+    def kind(self) -> Int[Array, ""]:
+        """The `Kind` of the round."""
+        one_side = jnp.where(self.server, Kind.SERVER, jnp.where(self.clients, Kind.CLIENT, Kind.IDLE))
+        return jnp.where(self.clients & self.server, Kind.BOTH, one_side)
 
-        Raises `InputError` if the federation does not fit.
+
+def note(
+    *,
+    clients: Bool[Array, ""] | bool = False,
+    server: Bool[Array, ""] | bool = False,
+    q: Float[Array, ""] | float = jnp.nan,
+    down: float = 0.0,
+    up: float = 0.0,
+    columns: dict[str, Float[Array, ""]] | None = None,
+) -> Note:
+    """A `Note`, from plain values."""
+    columns = {name: jnp.float32(value) for name, value in (columns or {}).items()}
+    flags = (jnp.asarray(clients), jnp.asarray(server))
+    return Note(*flags, jnp.float32(q), jnp.float32(down), jnp.float32(up), columns)
+
+
+class Algorithm(Noun):
+    """How parameters change from round to round.
+
+    The state is any pytree that has the current parameters as `params`. Floats are leaves, so that
+    runs which differ in them share one compiled program; whole numbers, booleans and texts are static.
+    To bring your own client method subclass `ClientAlgorithm`, which says what a client round
+    consists of; subclass this for anything else.
+
+    `table` names the table of a spec that describes an algorithm which acts on one side alone
+    (`clients` or `server`). `columns` are the names of the numbers that its notes carry.
+    """
+
+    table: ClassVar[str | None] = None
+    columns: ClassVar[tuple[str, ...]] = ()
+
+    def bind(self, federation: Federation, seed: int) -> "tuple[Algorithm, Federation]":
+        """The algorithm with all that depends on the federation filled in, and the federation that it
+        trains on: the same one, unless the method moves samples.
+
+        Raises:
+            InputError: if the federation does not fit.
         """
-        return self
+        return self, federation
+
+    def parts(self) -> "list[Algorithm]":
+        """The algorithm itself and all that it is made of, the outermost first."""
+        held = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        return [self, *(part for one in held if isinstance(one, Algorithm) for part in one.parts())]
 
     @abstractmethod
     def init(self, params: Params, task: Task) -> Any:
         """The state before the first round."""
 
     @abstractmethod
-    def kind(self, state: Any, turn: Turn) -> Int[Array, ""]:
-        """What this round is going to be, a `Kind`. Idle rounds leave the state alone."""
-
-    def probability(self, state: Any) -> Float[Array, ""]:
-        """The probability that the coming round is the clients'; NaN for what tosses no coin."""
-        return jnp.float32(jnp.nan)
-
-    @abstractmethod
-    def round(self, state: Any, task: Task, turn: Turn) -> Any:
-        """The state after a round that is not idle."""
-
-    def synced(self, state: Any) -> tuple[Params, Bool[Array, ""]]:
-        """The parameters that the last server round left, and whether there was one."""
-        return state.params, jnp.array(False)
+    def round(self, state: Any, task: Task, turn: Turn) -> tuple[Any, Note]:
+        """The state after a round, and what happened in it."""
 
     def deliver(self, state: Any) -> Params:
-        """The parameters to hand over: what the last server round left, else the current."""
-        left, exists = self.synced(state)
-        return jax.tree.map(lambda left, now: jnp.where(exists, left, now), left, state.params)
+        """The model to hand over if training ended now."""
+        return state.params
+
+    def with_params(self, state: Any, params: Params | None) -> Any:
+        """The state with other parameters: where another algorithm has gone on from them."""
+        return eqx.tree_at(lambda state: state.params, state, params, is_leaf=lambda leaf: leaf is None)

@@ -2,11 +2,11 @@
 
 from abc import abstractmethod
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 
+from safari.algorithms.base import Turn
 from safari.algorithms.client import ClientAlgorithm, ClientState, Memory, Reports
 from safari.algorithms.task import Task
 from safari.errors import InputError, check_positive
@@ -27,8 +27,8 @@ class ServerOptimised(ClientAlgorithm):
     def memory(self, params: Params, task: Task) -> tuple[Memory, Memory]:
         return self.optimiser().init(params), None
 
-    def absorb(self, state: ClientState, reports: Reports) -> ClientState:
-        descent = jax.tree.map(jnp.negative, reports.average())
+    def absorb(self, state: ClientState, reports: Reports, task: Task, turn: Turn) -> ClientState:
+        descent = jax.tree.map(jnp.negative, reports.update())
         step, memory = self.optimiser().update(descent, state.server_memory, state.params)
         return ClientState(optax.apply_updates(state.params, step), memory, None)
 
@@ -36,7 +36,11 @@ class ServerOptimised(ClientAlgorithm):
 class FedAdam(ServerOptimised):
     r"""Adam on the server, with the bias correction of Kingma and Ba (ICLR 2015).
 
-    `b1`, `b2` are the decay rates of the moments, `eps` the adaptivity $\tau$.
+    Args:
+        global_rate: Adam's learning rate.
+        b1: decay rate of the first moment.
+        b2: decay rate of the second moment.
+        eps: the adaptivity $\tau$.
     """
 
     global_rate: float = 0.01
@@ -55,9 +59,13 @@ class FedAdam(ServerOptimised):
 
 
 class FedOpt(ServerOptimised):
-    """Any optimiser of optax that needs no more than a learning rate, by its name there."""
+    """Any optimiser of optax that needs no more than a learning rate.
 
-    optimizer: str = eqx.field(static=True, default="sgd")
+    Args:
+        optimizer: its name in optax: sgd, adam, yogi, adagrad, ...
+    """
+
+    optimizer: str = "sgd"
 
     def __check_init__(self) -> None:
         try:

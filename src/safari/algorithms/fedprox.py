@@ -11,7 +11,10 @@ class FedProx(ClientAlgorithm):
     r"""Li et al.: Federated Optimization in Heterogeneous Networks (MLSys 2020).
 
     A local step follows $\nabla F_i(x, \xi) + \mu (x - x_r)$: clients stay near the model
-    they were sent. `proximal` is $\mu$; 0 is FedAvg.
+    they were sent.
+
+    Args:
+        proximal: $\mu$; 0 is FedAvg.
     """
 
     proximal: float = 0.01
@@ -20,6 +23,6 @@ class FedProx(ClientAlgorithm):
         check_not_negative("proximal", self.proximal)
 
     def direction(
-        self, gradient: Params, params: Params, start: Params, server: Memory, own: Memory
+        self, gradient: Params, params: Params, start: Params, broadcast: Memory, own: Memory
     ) -> Params:
         return jax.tree.map(lambda g, p, s: g + self.proximal * (p - s), gradient, params, start)

@@ -1,97 +1,97 @@
 """SAFARI: client rounds and server rounds, by the toss of a coin."""
 
 from dataclasses import replace
+from typing import Self
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
 from safari.algorithms.adaptive_q import AdaptiveQ, Knowledge
-from safari.algorithms.base import Algorithm, Kind, Turn
-from safari.algorithms.client import ClientAlgorithm, ClientState
-from safari.algorithms.fedavg import FedAvg
-from safari.algorithms.server_sgd import ServerSGD, ServerState
+from safari.algorithms.base import Note, Turn
+from safari.algorithms.client import ClientAlgorithm
+from safari.algorithms.combinator import ClientsAndServer, TwoSided
 from safari.algorithms.task import Task
-from safari.branching import choose
 from safari.data import Federation
-from safari.devices import placed
-from safari.errors import check_fraction
+from safari.errors import check, check_fraction
 from safari.models import Params
 
 
 class SafariState(eqx.Module):
-    """The client algorithm's state, the parameters that the last server round left, and what an
-    adaptive q knows (None for a fixed one)."""
+    """The states of both parts, and what an adaptive q knows (None for a fixed one)."""
 
-    clients: ClientState
-    left_by_server: Params
-    server_acted: Bool[Array, ""]
+    parts: TwoSided
     known: Knowledge | None
 
     @property
     def params(self) -> Params:
-        return self.clients.params
+        return self.parts.params
 
 
-class Safari(Algorithm):
+class Safari(ClientsAndServer):
     """Yang et al.: Understanding Server-Assisted Federated Learning (ICML 2024).
 
     Every round, with probability `q` the clients train by their algorithm, otherwise the
-    server takes SGD steps on its own samples. q = 1 is the client algorithm, q = 0 is
-    server-only training; an `AdaptiveQ` chooses q before every round. What is delivered is the
-    model that the last server round left: client rounds after it pull the model back towards
-    the clients that take part.
+    server takes SGD steps on its own samples. q = 1 is the client algorithm and q = 0 is
+    server-only training, bit for bit. What is delivered is the model that the last server round
+    left: client rounds after it pull the model back towards the clients that take part.
+
+    Args:
+        clients: how the clients train: any client algorithm, or another combinator.
+        server: how the server trains on its own samples.
+        q: the probability of a client round, or an `AdaptiveQ`, which chooses it before every round.
+
+    Example:
+        >>> import safari
+        >>> federation = safari.federate("digits")
+        >>> safari.train(federation, safari.Safari(safari.SCAFFOLD(), q=0.5), rounds=3).history["q"].to_list()
+        [0.5, 0.5, 0.5]
     """
 
-    clients: ClientAlgorithm = FedAvg()
-    server: ServerSGD = ServerSGD()
     q: float | AdaptiveQ = 0.8
 
     def __check_init__(self) -> None:
         if not isinstance(self.q, AdaptiveQ):
             check_fraction("q", self.q)
+            return
+        check(
+            isinstance(self.clients, ClientAlgorithm),
+            "q",
+            "adaptive",
+            "needs clients whose reports it can look at; give a number beside a combinator",
+        )
 
-    @property
-    def models_down(self) -> int:  # type: ignore[override]
-        return self.clients.models_down
-
-    @property
-    def models_up(self) -> int:  # type: ignore[override]
-        return self.clients.models_up
-
-    def bind(self, federation: Federation) -> "Safari":
+    def bind(self, federation: Federation, seed: int) -> tuple[Self, Federation]:
+        bound, federation = super().bind(federation, seed)
         if isinstance(self.q, AdaptiveQ):
             self.q.check_fits(federation)
-        return replace(
-            self, clients=self.clients.bind(federation), server=self.server.bind(federation, self.clients)
-        )
+        return bound, federation
 
     def init(self, params: Params, task: Task) -> SafariState:
         known = self.q.start(params) if isinstance(self.q, AdaptiveQ) else None
-        return SafariState(self.clients.init(params, task), params, placed(False), known)
+        return SafariState(super().init(params, task), known)
+
+    def deliver(self, state: SafariState) -> Params:
+        return super().deliver(state.parts)
 
     def probability(self, state: SafariState) -> Float[Array, ""]:
+        """The probability that the coming round is the clients'."""
         return jnp.asarray(self.q if state.known is None else state.known.q, jnp.float32)
 
-    def kind(self, state: SafariState, turn: Turn) -> Int[Array, ""]:
-        clients = self.clients.kind(state.clients, turn)
-        return jnp.where(turn.coin < self.probability(state), clients, Kind.SERVER)
+    def round(self, state: SafariState, task: Task, turn: Turn) -> tuple[SafariState, Note]:
+        q = self.probability(state)
 
-    def round(self, state: SafariState, task: Task, turn: Turn) -> SafariState:
-        def client_round() -> SafariState:
-            clients = self.clients.round(state.clients, task, turn)
-            gradient = self._client_gradient(state.params, clients.params, task)
-            known = self._observed(state, task, turn, clients.params, gradient)
-            return SafariState(clients, state.left_by_server, state.server_acted, known)
+        def clients() -> tuple[SafariState, Note]:
+            if isinstance(self.q, AdaptiveQ):
+                return self._observed_client_round(state, task, turn)
+            parts, note = self.client_round(state.parts, task, turn)
+            return SafariState(parts, None), replace(note, q=q)
 
-        def server_round() -> SafariState:
-            params = self.server.round(ServerState(state.params), self.own(task), turn).params
-            clients = eqx.tree_at(lambda state: state.params, state.clients, params)
-            known = self._observed(state, task, turn, params, None)
-            return SafariState(clients, params, jnp.array(True), known)
+        def server() -> tuple[SafariState, Note]:
+            parts, note = self.server_round(state.parts, self.own(task), turn)
+            return SafariState(parts, self._learn(state, task, turn, parts.params, None)), replace(note, q=q)
 
-        return choose(self.kind(state, turn) == Kind.SERVER, server_round, client_round)
+        return task.choose(turn.coin < q, clients, server)
 
     def own(self, task: Task) -> Task:
         """The task with the server's samples less those that an adaptive q holds out."""
@@ -101,20 +101,30 @@ class Safari(Algorithm):
             lambda task: task.federation.server, task, self.q.shards(task.federation.server)[0]
         )
 
-    def _client_gradient(self, before: Params, after: Params, task: Task) -> Params:
-        """The clients' mean gradient, as their average change shows it."""
-        steps = self.clients.steps(task.federation.typical)
-        path = self.clients.global_rate * self.clients.local_rate * steps
-        return jax.tree.map(lambda old, new: (old - new) / path, before, after)
+    def _observed_client_round(self, state: SafariState, task: Task, turn: Turn) -> tuple[SafariState, Note]:
+        """A client round whose reports also tell an adaptive q the clients' mean gradient.
 
-    def _observed(
+        The reports are looked at before an optimiser on the server makes something else of them. A
+        round in which nobody reports teaches nothing.
+        """
+        assert isinstance(self.clients, ClientAlgorithm)
+        clients, before = self.clients, state.parts.clients
+        note = clients.noted(before, task, turn)
+
+        def someone() -> SafariState:
+            reports = clients.collect(before, task, turn)
+            parts = TwoSided(clients.absorb(before, reports, task, turn), state.parts.server)
+            gradient = clients.mean_gradient(reports)
+            return SafariState(parts, self._learn(state, task, turn, parts.params, gradient))
+
+        after = task.choose(note.clients, someone, lambda: state)
+        return after, replace(self.noted(note), q=self.probability(state))
+
+    def _learn(
         self, state: SafariState, task: Task, turn: Turn, params: Params, client_gradient: Params | None
     ) -> Knowledge | None:
+        """What an adaptive q knows before the next round, which starts at `params`."""
         if state.known is None or not isinstance(self.q, AdaptiveQ):
             return None
-        return self.q.observe(
-            state.known, task, params, turn.server_batches, self.server.rate, client_gradient
-        )
-
-    def synced(self, state: SafariState) -> tuple[Params, Bool[Array, ""]]:
-        return state.left_by_server, state.server_acted
+        rate = self.server.rate
+        return self.q.observe(state.known, task, params, turn.server_batches, rate, client_gradient)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from safari.algorithms.base import Turn
 from safari.algorithms.client import ClientAlgorithm, ClientState, Memory, Reports
 from safari.algorithms.task import Task
 from safari.models import Params
@@ -19,20 +20,22 @@ class SCAFFOLD(ClientAlgorithm):
     clients of the changes. Client i keeps $c_i$ between rounds; $c$ travels with the model.
     """
 
-    models_down: ClassVar[int] = 2
-    models_up: ClassVar[int] = 2
+    models_up: ClassVar[float] = 2.0
 
     def memory(self, params: Params, task: Task) -> tuple[Memory, Memory]:
         clients = task.federation.size
         own = jax.tree.map(lambda p: jnp.zeros((clients, *p.shape), p.dtype), params)
         return jax.tree.map(jnp.zeros_like, params), own
 
-    def direction(
-        self, gradient: Params, params: Params, start: Params, server: Memory, own: Memory
-    ) -> Params:
-        return jax.tree.map(lambda g, c_i, c: g - c_i + c, gradient, own, server)
+    def broadcast(self, state: ClientState, task: Task, turn: Turn) -> Memory:
+        return state.server_memory
 
-    def absorb(self, state: ClientState, reports: Reports) -> ClientState:
+    def direction(
+        self, gradient: Params, params: Params, start: Params, broadcast: Memory, own: Memory
+    ) -> Params:
+        return jax.tree.map(lambda g, c_i, c: g - c_i + c, gradient, own, broadcast)
+
+    def absorb(self, state: ClientState, reports: Reports, task: Task, turn: Turn) -> ClientState:
         cohort = reports.cohort
 
         def renewal(change: Array, control: Array) -> Array:
@@ -47,4 +50,4 @@ class SCAFFOLD(ClientAlgorithm):
             lambda c, d, all_clients: c + d.sum(axis=0) / len(all_clients),
             state.server_memory, moved, state.client_memory,
         )  # fmt: skip
-        return ClientState(super().absorb(state, reports).params, server, clients)
+        return ClientState(super().absorb(state, reports, task, turn).params, server, clients)

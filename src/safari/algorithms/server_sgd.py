@@ -1,18 +1,14 @@
 """Server-only training: SGD on the server's own samples."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, Int
 
-from safari.algorithms.base import Algorithm, Kind, Turn
+from safari.algorithms.base import Algorithm, Note, Turn, note
 from safari.algorithms.client import ClientAlgorithm
-from safari.algorithms.fedavg import FedAvg
 from safari.algorithms.task import Task
 from safari.data import Federation
-from safari.devices import once
 from safari.errors import check, check_count, check_positive
 from safari.models import Params
 
@@ -26,16 +22,21 @@ class ServerState(eqx.Module):
 class ServerSGD(Algorithm):
     r"""$x \leftarrow x - \eta_s \nabla F_T(x, \xi)$, several times a round, on the server's set T.
 
-    `rate` is $\eta_s$. `steps` a round: a number (1 is the paper's Algorithm 1 to the
-    letter), `epoch` for one pass over T, or `match` for as many as a client takes.
-    Batches are drawn without replacement; a smaller T is used whole. A minibatch gradient
-    longer than `clip` is scaled down to it.
+    Batches are drawn without replacement; a smaller T is used whole.
+
+    Args:
+        rate: $\eta_s$.
+        steps: how many a round: a number (1 is the paper's Algorithm 1 to the letter), `epoch` for one
+            pass over T, or `match` for as many as a client of median size takes.
+        batch_size: samples a step.
+        clip: a minibatch gradient longer than this is scaled down to it; not set: never.
     """
 
     rate: float = 0.1
-    steps: int | Literal["epoch", "match"] = eqx.field(static=True, default="match")
-    batch_size: int = eqx.field(static=True, default=64)
+    steps: int | Literal["epoch", "match"] = "match"
+    batch_size: int = 64
     clip: float | None = None
+    table: ClassVar[str | None] = "server"
 
     def __check_init__(self) -> None:
         check_positive("rate", self.rate)
@@ -47,37 +48,41 @@ class ServerSGD(Algorithm):
         if self.clip is not None:
             check_positive("clip", self.clip)
 
-    def bind(self, federation: Federation, clients: ClientAlgorithm | None = None) -> "ServerSGD":
-        """Put a number on `steps`; `clients` is the algorithm to match (default: one epoch)."""
+    def bind(self, federation: Federation, seed: int) -> "tuple[ServerSGD, Federation]":
+        """Alone, `match` is a pass over the samples of a client of median size."""
+        a_pass = max(federation.typical // self.batch_size, 1)
+        return replace(self, steps=self.number_of_steps(federation, a_pass)), federation
+
+    def beside(self, clients: Algorithm, federation: Federation) -> "ServerSGD":
+        """The server of an algorithm in which `clients`, bound already, train too: `match` follows them."""
+        alike = clients.steps(federation.typical) if isinstance(clients, ClientAlgorithm) else None
+        matching = max(federation.typical // self.batch_size, 1) if alike is None else int(alike)
+        return replace(self, steps=self.number_of_steps(federation, matching))
+
+    def number_of_steps(self, federation: Federation, matching: int) -> int:
+        """How many steps a round takes if a client takes `matching`."""
         check(
             federation.server_samples > 0,
-            "data.server_samples",
+            "data.server.samples",
             federation.server_samples,
             "the server has nothing to train on; give it at least 1 sample",
         )
-        steps = self.steps
-        if steps == "match":
-            steps = int((clients or FedAvg(batch_size=self.batch_size)).steps(federation.typical))
-        elif steps == "epoch":
-            steps = max(federation.server_samples // self.batch_size, 1)
-        return replace(self, steps=steps)
+        if self.steps == "match":
+            return matching
+        if self.steps == "epoch":
+            return max(federation.server_samples // self.batch_size, 1)
+        return self.steps
 
     def init(self, params: Params, task: Task) -> ServerState:
         return ServerState(params)
 
-    def kind(self, state: ServerState, turn: Turn) -> Int[Array, ""]:
-        return jnp.array(Kind.SERVER)
-
-    def round(self, state: ServerState, task: Task, turn: Turn) -> ServerState:
+    def round(self, state: ServerState, task: Task, turn: Turn) -> tuple[ServerState, Note]:
         federation, steps = task.federation, self.steps
         assert isinstance(steps, int), "bind the algorithm to its federation first"
         size = min(self.batch_size, federation.server_most)
 
-        def descend() -> Params:
-            lesson = task.lesson(federation.server, turn.server_batches, steps, size)
-            return task.descend(state.params, lesson, rate=self.rate, clip=self.clip)
+        def train() -> Params:
+            minibatches = task.minibatches(federation.server, turn.server_batches, steps, size)
+            return task.sgd(state.params, minibatches, rate=self.rate, clip=self.clip)
 
-        return ServerState(once(descend))
-
-    def synced(self, state: ServerState) -> tuple[Params, Array]:
-        return state.params, jnp.array(True)
+        return ServerState(task.once(train)), note(server=True)

@@ -1,22 +1,26 @@
-"""`Task`: what is to be learnt, and from whose samples."""
+"""`Task`: what is to be learnt, from whose samples, and how the program is laid out that learns it."""
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from safari.data import Batch, Federation, Rows, Schedule, Shard
-from safari.devices import over_slots
+from safari.devices import compute_capability, on_cpu, once, over_slots
 from safari.errors import check_choice
-from safari.models import Logistic, Model, Params, softmax_kernel
+from safari.models import Model, Params
 
+T = TypeVar("T")
 Direction = Callable[[Params, Params], Params]
 Precision = Literal["float32", "tf32", "bfloat16"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
+GRADIENT_BATCH = 1000
+"""Samples a batch of a full gradient: enough to keep the machine busy, few enough to fit it."""
+
 MOST_BYTES_AHEAD = 64 * 2**20
 MOST_BYTES_TOGETHER = 16 * 2**20
 MOST_BYTES_EACH = 2**19
@@ -27,18 +31,27 @@ MOST_WEIGHTS_BATCHED = 4096
 
 
 class Task(eqx.Module):
-    """A model over a federation: losses, gradients, and stretches of local SGD.
+    """A model over a federation: losses, gradients, local SGD.
 
-    `precision` is that of the model's products, forwards and backwards; parameters, losses
-    and updates are float32 throughout.
+    Args:
+        model: the classifier.
+        federation: who holds which samples.
+        precision: that of the model's products, forwards and backwards; parameters, losses and
+            updates are float32 throughout.
+        stacked: whether the program trains several runs side by side.
+        devices: how many devices divide the clients of a round among them.
     """
 
     model: Model
     federation: Federation
     precision: Precision = eqx.field(static=True, default="float32")
+    stacked: bool = eqx.field(static=True, default=False)
+    devices: int = eqx.field(static=True, default=1)
 
     def __check_init__(self) -> None:
         check_choice("train.precision", self.precision, PRECISIONS)
+
+    # What the model says, and how wrong it is.
 
     def logits(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
         """What the model says of a batch of normalised samples."""
@@ -53,7 +66,7 @@ class Task(eqx.Module):
 
         On tensor cores that is far faster than float32 products, and as close as rounding.
         """
-        if self.precision != "float32" or not _has_tf32():
+        if self.precision != "float32" or compute_capability() < 8:
             return self.logits(params, x)
         with jax.default_matmul_precision("TF32_TF32_F32_X3"):
             return self.model.apply(params, x)
@@ -62,45 +75,90 @@ class Task(eqx.Module):
         """Cross-entropy, averaged by the batch's weights."""
         logits = self.logits(params, batch.x)
         target = jax.nn.one_hot(batch.y, self.federation.dataset.classes)
-        surprise = jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * target, axis=1)
-        return jnp.sum(batch.weight * surprise)
+        return jnp.sum(batch.weight * cross_entropy(logits, target))
 
-    def lesson(self, shard: Shard, key: Key[Array, ""], steps: int, size: int) -> "Lesson":
+    def gradient(self, params: Params, shard: Shard) -> Params:
+        """The gradient of the mean loss over all samples of a shard, none of them augmented.
+
+        Args:
+            params: where it is taken.
+            shard: a client's samples, `task.federation.client(i)`, or `task.federation.server`.
+        """
+
+        def add(total: Params, batch: Batch) -> Params:
+            return jax.tree.map(jnp.add, total, jax.grad(self.loss)(params, batch))
+
+        return self._over_shard(add, jax.tree.map(jnp.zeros_like, params), shard)
+
+    def accuracy(self, params: Params, shard: Shard) -> Float[Array, ""]:
+        """The share of a shard's samples that the model gets right."""
+
+        def add(total: Float[Array, ""], batch: Batch) -> Float[Array, ""]:
+            right = jnp.argmax(self.logits(params, batch.x), axis=1) == batch.y
+            return total + jnp.sum(batch.weight * right)
+
+        return self._over_shard(add, jnp.float32(0), shard)
+
+    def _over_shard(self, add: Callable[[T, Batch], T], total: T, shard: Shard) -> T:
+        """`add` of all batches of a shard, none of them augmented; the weights add up to one over all."""
+        federation = self.federation
+        most = max(federation.largest, federation.server_most)
+        size = min(GRADIENT_BATCH, most)
+
+        def step(total: T, number: Int[Array, ""]) -> tuple[T, None]:
+            position = number * size + jnp.arange(size)
+            inside = position < shard.count
+            samples = federation.samples[shard.start + jnp.where(inside, position, 0)]
+            weight = (inside / shard.count).astype(jnp.float32)
+            return add(total, federation.plain_batch(federation.gather(samples), weight)), None
+
+        return jax.lax.scan(step, total, jnp.arange(-(-most // size)))[0]
+
+    # Local training.
+
+    def minibatches(self, shard: Shard, key: Key[Array, ""], steps: int, size: int) -> "Minibatches":
         """What `steps` steps of SGD on minibatches of one shard go through."""
         schedule = self.federation.schedule(shard, key, steps, size)
         ahead = self.gathers_ahead(steps * size)
-        return Lesson(key, schedule, self.federation.gather(schedule.samples) if ahead else None)
+        return Minibatches(key, schedule, self.federation.gather(schedule.samples) if ahead else None)
 
-    def descend(
+    def sgd(
         self,
         params: Params,
-        lesson: "Lesson",
+        minibatches: "Minibatches",
         *,
         rate: Float[Array, ""] | float,
         used: Int[Array, ""] | None = None,
         clip: Float[Array, ""] | float | None = None,
         direction: Direction | None = None,
     ) -> Params:
-        """SGD from `params` through a lesson; the parameters it ends at.
+        """SGD from `params`; the parameters it ends at.
 
-        Gradients longer than `clip` are scaled down to it; `direction` turns the gradient at
-        the current parameters into the step's direction. Of the lesson's steps only the first
-        `used` count, where shards differ in size.
+        Args:
+            params: where it starts.
+            minibatches: a step each.
+            rate: the step size.
+            used: of all steps only the first so many count, where shards differ in size.
+            clip: a gradient longer than this is scaled down to it.
+            direction: turns the gradient at the current parameters into the step's direction.
         """
-        schedule, key = lesson.schedule, lesson.key
-        steps, size = schedule.samples.shape
-        if clip is None and direction is None and self._fuses(size):
-            return self._descend_fused(params, schedule, rate, steps if used is None else used)
-        ahead = lesson.rows is not None
-        source = lesson.rows if ahead else schedule.samples
+        schedule, key = minibatches.schedule, minibatches.key
+        steps = schedule.samples.shape[0]
+        if clip is None and direction is None:
+            ended = self._sgd_in_one_kernel(params, schedule, rate, steps if used is None else used)
+            if ended is not None:
+                return ended
+        ahead = minibatches.rows is not None
+        source = minibatches.rows if ahead else schedule.samples
 
         def step(params: Params, now: tuple[Array, Any, Array]) -> tuple[Params, None]:
             number, source, weight = now
             rows = source if ahead else self.federation.gather(source)
+            # Batches have the numbers from 0 up under this key, augmentation those from -1 down.
             batch = self.federation.batch(rows, weight, jax.random.fold_in(key, -1 - number))
             towards = jax.grad(self.loss)(params, batch)
             if clip is not None:
-                towards = shortened(towards, clip)
+                towards = clipped(towards, clip)
             if direction is not None:
                 towards = direction(towards, params)
             moved = jax.tree.map(lambda p, g: p - rate * g, params, towards)
@@ -110,35 +168,24 @@ class Task(eqx.Module):
 
         return jax.lax.scan(step, params, (jnp.arange(steps), source, schedule.weight))[0]
 
-    def _fuses(self, size: int) -> bool:
-        """Whether one GPU kernel can take all steps. Several GPUs share runs, which it cannot."""
-        dataset, one_gpu = self.federation.dataset, jax.default_backend() == "gpu" and jax.device_count() == 1
-        plain = dataset.scale.ndim == 0 and dataset.shift is None and not self.federation.augment
-        softmax = type(self.model) is Logistic and plain
-        return one_gpu and softmax and softmax_kernel.serves(dataset.x, dataset.classes, size)
-
-    def _descend_fused(
+    def _sgd_in_one_kernel(
         self, params: Params, schedule: Schedule, rate: Float[Array, ""] | float, used: Int[Array, ""] | int
-    ) -> Params:
+    ) -> Params | None:
+        """All steps by a kernel of the model's own, where it has one that serves these samples."""
         dataset = self.federation.dataset
-        weight, bias = softmax_kernel.descend(
-            dataset.x,
-            dataset.y,
-            schedule.samples,
-            schedule.weight,
-            (params["weight"], params["bias"]),
-            scale=dataset.scale,
-            rate=jnp.float32(rate),
-            used=jnp.int32(used),
-            terms=1 if self.precision == "bfloat16" else 2,
-        )
-        return {"weight": weight, "bias": bias}
+        plain = dataset.scale.ndim == 0 and dataset.shift is None and not self.federation.augment
+        if not plain:
+            return None
+        return self.model.plain_sgd(
+            params, (dataset.x, dataset.y), (schedule.samples, schedule.weight),
+            scale=dataset.scale, classes=dataset.classes, rate=rate, steps=used, precision=self.precision,
+        )  # fmt: skip
 
     def halves(self, params: Params, shard: Shard, key: Key[Array, ""], size: int) -> "Halves":
         """Loss and mean gradients over two disjoint halves of one minibatch of a shard.
 
         Two halves of independent samples give unbiased products: of the gradient with itself,
-        and of what it is off another. A shard of a single sample has it in both.
+        and of its difference to another. A shard of a single sample has it in both.
         """
         schedule = self.federation.schedule(shard, key, 1, size)
         samples, weight = schedule.samples[0], schedule.weight[0]
@@ -154,10 +201,21 @@ class Task(eqx.Module):
         (loss_a, a), (loss_b, b) = half(even), half(odd)
         return Halves((loss_a + loss_b) / 2, a, b)
 
-    def gathers_ahead(self, samples: int, most: int = MOST_BYTES_AHEAD) -> bool:
-        """On a CPU one gather for all steps beats one a step; a bound keeps its memory small."""
-        features = self.federation.dataset.x.shape[-1] * self.federation.dataset.x.dtype.itemsize
-        return jax.default_backend() == "cpu" and samples * features <= most
+    # How the program is laid out.
+
+    def choose(self, condition: Bool[Array, ""], then: Callable[[], T], otherwise: Callable[[], T]) -> T:
+        """`then()` or `otherwise()`.
+
+        Runs side by side compute both and take one each. JAX would do the same with a `cond`, but
+        would copy all that the branches look at, the data set among it, once for every run.
+        """
+        if not self.stacked:
+            return jax.lax.cond(condition, then, otherwise)
+        return jax.tree.map(lambda one, other: jnp.where(condition, one, other), then(), otherwise())
+
+    def once(self, function: Callable[[], T]) -> T:
+        """What `function` gives, computed by one of the devices for all."""
+        return once(function, self.devices)
 
     def over_clients(
         self,
@@ -166,8 +224,13 @@ class Task(eqx.Module):
         slots: Int[Array, " slots"],
         prepare: Callable[..., PyTree[Any]] | None = None,
     ) -> PyTree[Any]:
-        """Apply `function` to every slot of a cohort: batched, or in turn; shared out over devices."""
-        return over_slots(function, slots, self.clients_batched(params), prepare)
+        """Apply `function` to every slot of a cohort: batched, or in turn; divided among devices."""
+        return over_slots(function, slots, self.devices, self.clients_batched(params), prepare)
+
+    def gathers_ahead(self, samples: int, most: int = MOST_BYTES_AHEAD) -> bool:
+        """On a CPU one gather for all steps beats one a step; a bound keeps its memory small."""
+        features = self.federation.dataset.x.shape[-1] * self.federation.dataset.x.dtype.itemsize
+        return on_cpu() and samples * features <= most
 
     def clients_batched(self, params: PyTree[Any]) -> bool:
         """Whether models train side by side as batched products.
@@ -176,17 +239,11 @@ class Task(eqx.Module):
         but the smallest: batched products of small matrices are slower there.
         """
         size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
-        small = jax.default_backend() != "cpu" or size <= MOST_WEIGHTS_BATCHED
+        small = not on_cpu() or size <= MOST_WEIGHTS_BATCHED
         return self.model.side_by_side and small
 
 
-def _has_tf32() -> bool:
-    """Whether this is a GPU whose tensor cores multiply in tf32."""
-    device = jax.devices()[0]
-    return device.platform == "gpu" and float(getattr(device, "compute_capability", 0)) >= 8
-
-
-class Lesson(eqx.Module):
+class Minibatches(eqx.Module):
     """The minibatches of a stretch of local SGD; their rows where they are gathered ahead."""
 
     key: Key[Array, ""]
@@ -202,12 +259,19 @@ class Halves(eqx.Module):
     b: Params
 
 
+def cross_entropy(
+    logits: Float[Array, "batch classes"], target: Float[Array, "batch classes"]
+) -> Float[Array, " batch"]:
+    """Of each sample; `target` is one-hot."""
+    return jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * target, axis=1)
+
+
 def inner(one: Params, two: Params) -> Float[Array, ""]:
     """The inner product of two sets of parameters."""
     return jnp.stack(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), one, two))).sum()
 
 
-def shortened(gradient: Params, length: Float[Array, ""] | float) -> Params:
+def clipped(gradient: Params, length: Float[Array, ""] | float) -> Params:
     """The gradient, scaled down to `length` where it is longer."""
     scale = jnp.minimum(1.0, length / jnp.maximum(jnp.sqrt(inner(gradient, gradient)), 1e-30))
     return jax.tree.map(lambda leaf: leaf * scale, gradient)

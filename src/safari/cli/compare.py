@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from safari.cli.session import FAILED, STOPPED, check_either, command, say, show
+from safari.cli.session import FAILED, check_either, command, say, show
+from safari.errors import InputError
 
 
 def compare_command(
@@ -34,10 +35,15 @@ def compare_command(
 def _compare(
     spec: list[str], algorithms: list[str], seeds: int, out: Path | None, resume: Path | None, quiet: bool
 ) -> None:
-    from safari.cli.progress import Watch
     from safari.cli.run import free_folder
-    from safari.experiment import Interrupted, compare, resume_comparison
-    from safari.experiment.compare import compare_finished
+    from safari.cli.sweep import carry_out
+    from safari.experiment.compare import (
+        about_comparison,
+        compare_finished,
+        comparison_spec,
+        is_comparison,
+        write_comparison,
+    )
     from safari.experiment.spec import apply_overrides, read_toml
     from safari.report.tables import comparison_table
 
@@ -46,18 +52,16 @@ def _compare(
         show(comparison_table(compare_finished([Path(one) for one in spec], path).table))
         print(path / "curves.png")
         return
-    with Watch(quiet) as watch:
-        try:
-            if resume is not None:
-                found = resume_comparison(path, lambda cell: watch.follow(cell.folder))
-            else:
-                given = apply_overrides(read_toml(Path(spec[0])), spec[1:])
-                found = compare(given, algorithms, seeds, path, lambda cell: watch.follow(cell.folder))
-        except Interrupted:
-            say(f"stopped; go on with: safari compare --resume {path}")
-            raise typer.Exit(STOPPED) from None
+    if resume is not None and not is_comparison(resume):
+        hint = "is no comparison; use `safari run --resume` or `safari sweep --resume`"
+        raise InputError("--resume", str(resume), hint)
+    given = {} if resume else apply_overrides(read_toml(Path(spec[0])), spec[1:])
+    cells = None if resume else comparison_spec(given, algorithms, seeds)
+    about = about_comparison(given, algorithms, seeds)
+    results = carry_out(path, cells, about, quiet, f"go on with: safari compare --resume {path}")
+    found = write_comparison(path, results)
     show(comparison_table(found.table))
     print(path / "curves.png")
     if found.diverged:
-        say(f"safari: diverged: {', '.join(found.diverged)}; see their summary.json")
+        say(f"safari: diverged: {'; '.join(found.diverged)}")
         raise typer.Exit(FAILED)

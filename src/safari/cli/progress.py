@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from safari.cli.session import StopRequest, say
+from safari.engine.training import Training
 from safari.experiment import Interrupted
 from safari.experiment.sweep import Progress as Sweep
-from safari.training import Training
 
 LINE_SECONDS = 5.0
 Watcher = Callable[[Training], None]
@@ -51,7 +50,7 @@ class Watch(Shown):
         def watch(training: Training) -> None:
             if task is not None and self._bar:
                 self._bar.update(
-                    task, completed=training.done, total=training.run.rounds,
+                    task, completed=training.done, total=training.rounds,
                     accuracy=_accuracy(training), speed=_speed(training),
                 )  # fmt: skip
             elif not self.quiet:
@@ -66,9 +65,7 @@ class Watch(Shown):
         if time.monotonic() - self._said < LINE_SECONDS and not training.finished:
             return
         self._said = time.monotonic()
-        say(
-            f"{title}: round {training.done}/{training.run.rounds}, {_speed(training)}, {_accuracy(training)}"
-        )
+        say(f"{title}: round {training.done}/{training.rounds}, {_speed(training)}, {_accuracy(training)}")
 
 
 class SweepWatch(Shown):
@@ -122,7 +119,7 @@ def _bar() -> Progress:
 
 def _accuracy(training: Training) -> str:
     """Of the model that would be delivered now."""
-    known = training.history.select(pl.coalesce("accuracy_synced", "accuracy")).to_series().drop_nulls()
+    known = training.history["accuracy"].drop_nulls()
     return f"accuracy {known[-1]:.1%}" if len(known) else "not evaluated yet"
 
 

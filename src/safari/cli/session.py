@@ -23,9 +23,9 @@ PIPED_WIDTH = 160
 @contextmanager
 def command() -> Iterator[None]:
     """Turn the errors that users cause into one line and an exit code."""
-    from safari.compiled import keep_compiled_programs
     from safari.devices import use_cores
-    from safari.training import Diverged
+    from safari.engine import Diverged
+    from safari.engine.compiled import keep_compiled_programs
 
     keep_compiled_programs()
     use_cores()

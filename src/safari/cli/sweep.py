@@ -50,6 +50,7 @@ def _sweep(
     quiet: bool,
 ) -> None:
     from safari.cli.run import free_folder
+    from safari.experiment.compare import is_comparison
     from safari.experiment.spec import apply_overrides, read_toml
     from safari.experiment.sweep import load_sweep, plan_sweep
     from safari.paper.directory import is_reproduction
@@ -64,6 +65,8 @@ def _sweep(
     path = resume or out or free_folder(Path("runs"), f"sweep-{Path(spec[0]).stem}")
     if resume is not None and is_reproduction(resume):
         raise InputError("--resume", str(resume), "is a reproduction; use `safari reproduce --resume`")
+    if resume is not None and is_comparison(resume):
+        raise InputError("--resume", str(resume), "is a comparison; use `safari compare --resume`")
     about = apply_overrides(read_toml(Path(spec[0])), spec[1:]) if spec else {}
     results = carry_out(path, chosen, about, quiet, f"go on with: safari sweep --resume {path}")
     groups = grouped(results)

@@ -134,6 +134,19 @@ class Federation(eqx.Module):
             x = crop_and_flip(x, key)
         return Batch(self.dataset.normalise(x), rows.y, weight)
 
+    def plain_batch(self, rows: Rows, weight: Float[Array, " size"]) -> Batch:
+        """The same without augmentation."""
+        return Batch(self.dataset.normalise(self.dataset.shaped(rows.x)), rows.y, weight)
+
+    def label_counts(self) -> tuple[Float[Array, "clients classes"], Float[Array, " classes"]]:
+        """How many samples of each class every client holds, and the server."""
+        labels = jax.nn.one_hot(self.dataset.y[self.samples], self.dataset.classes)
+        place = jnp.arange(len(self.samples))
+        holder = jnp.searchsorted(jnp.cumsum(self.clients.count), place, side="right")
+        counts = jax.ops.segment_sum(labels, holder, self.size)
+        inside = (place >= self.server.start) & (place < self.server.start + self.server.count)
+        return counts, jnp.sum(labels * inside[:, None], axis=0)
+
     def coverage(self, excluded: np.ndarray | list[int] | tuple[int, ...] = ()) -> Coverage:
         """What the clients outside `excluded` can teach: classes, mass, accuracy ceiling."""
         counts = np.asarray(self.clients.count)

@@ -13,10 +13,10 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from safari.engine import Carry
+from safari.engine.training import Training
 from safari.errors import InputError
 from safari.experiment.directory import DIAGNOSTICS
 from safari.models import Params
-from safari.training import Training
 
 T = TypeVar("T")
 STATE, HISTORY, SECONDS = "state.safetensors", "history.parquet", "seconds.json"
@@ -40,7 +40,8 @@ def unpack(files: dict[str, bytes], training: Training) -> None:
     seconds = json.loads(files[SECONDS])
     carry = unpack_tensors(files[STATE], training.carry)
     seen = pl.read_parquet(io.BytesIO(files[DIAGNOSTICS])) if DIAGNOSTICS in files else None
-    training.restore(carry, history, (seconds["compile_seconds"], seconds["train_seconds"]), seen)
+    spent = (seconds["compile_seconds"], seconds["train_seconds"])
+    training.restore([carry], [history], len(history), spent, seen)
 
 
 def pack_tensors(tree: PyTree) -> bytes:

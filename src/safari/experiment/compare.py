@@ -1,7 +1,7 @@
-"""Several algorithms under the same seeds, side by side."""
+"""Several algorithms under the same seeds, side by side: a sweep over algorithms; or finished runs."""
 
-import tomllib
-from collections.abc import Callable
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,17 @@ import polars as pl
 import tomli_w
 
 from safari.errors import InputError, check, check_count
-from safari.experiment.directory import CURVES, METRICS, SPEC, SUMMARY, Directory, refuse_existing
-from safari.experiment.run import Watcher, new_run, read_summary, resume_run
-from safari.experiment.spec import complete, with_algorithm
+from safari.experiment.directory import CURVES, METRICS, SPEC, SUMMARY, Directory, write_file
+from safari.experiment.run import read_summary
+from safari.experiment.schema import NAME
+from safari.experiment.spec import complete, read_toml, set_key
+from safari.experiment.sweep.cells import ALGORITHM, SEED, SweepSpec
 from safari.report.curves import draw_comparison
-from safari.training import Diverged
 
 TABLE = "comparison.csv"
-COLUMNS = ("accuracy", "accuracy_last", "accuracy_mean_last10", "accuracy_ceiling", "bytes_up", "bytes_down")
+COLUMNS = (
+    "accuracy", "accuracy_round", "accuracy_round_last10", "accuracy_ceiling", "bytes_up", "bytes_down",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -30,112 +33,83 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One run of a comparison."""
+class Compared:
+    """One run of a comparison: what it is called in the table, its numbers, its curve."""
 
-    algorithm: str
-    seed: int
-
-    @property
-    def folder(self) -> str:
-        return f"{self.algorithm}/seed-{self.seed}"
+    label: str
+    summary: dict[str, Any]
+    curve: pl.DataFrame
 
 
-def compare(
-    given: dict[str, Any],
-    algorithms: list[str],
-    seeds: int,
-    out: Path,
-    watch: Callable[[Cell], Watcher],
-) -> Comparison:
-    """Train each algorithm under each seed; `given` is a spec that need not be complete."""
-    refuse_existing(out)
+def comparison_spec(given: dict[str, Any], algorithms: Sequence[str], seeds: int) -> SweepSpec:
+    """The sweep that trains each algorithm under each seed; `given` is a spec that need not be complete.
+
+    The client table of a spec is written for one method. It says so here, so that keys which only
+    that method has are left out for the others.
+    """
     check_count("--seeds", seeds)
-    check(bool(algorithms), "--algorithms", algorithms, "needs at least one")
-    check(len(algorithms) == len(set(algorithms)), "--algorithms", algorithms, "needs each once")
-    first = complete(given).seed
-    cells = [Cell(name, first + number) for name in algorithms for number in range(seeds)]
-    for name in algorithms:
-        complete(with_algorithm(given, name, first)).prepare()
-    plan = {"spec": given, "compare": {"algorithms": algorithms, "first_seed": first, "seeds": seeds}}
-    with Directory.create(out, tomli_w.dumps(plan)) as directory:
-        return _compare(given, cells, directory, watch)
+    check(bool(algorithms), "--algorithms", list(algorithms), "needs at least one")
+    once = len(algorithms) == len(set(algorithms))
+    check(once, "--algorithms", list(algorithms), "needs each once")
+    whole = complete(given)
+    clients = whole.tables["algorithm"].get("clients", {}).get(NAME)
+    base = given if clients is None else set_key(given, ["algorithm", "clients", NAME], clients)
+    return SweepSpec(
+        base,
+        tuple({ALGORITHM: name, SEED: whole.seed + number} for name in algorithms for number in range(seeds)),
+    )
 
 
-def resume_comparison(path: Path, watch: Callable[[Cell], Watcher]) -> Comparison:
-    """Go on with a comparison; finished runs are left as they are."""
-    with Directory.open(path) as directory:
-        directory.sweep()
-        plan = tomllib.loads((path / SPEC).read_text(encoding="utf-8"))
-        if "compare" not in plan:
-            raise InputError(
-                "--resume",
-                str(path),
-                "is no comparison; use `safari run --resume` or `safari sweep --resume`",
-            )
-        table = plan["compare"]
-        seeds = range(table["first_seed"], table["first_seed"] + table["seeds"])
-        cells = [Cell(name, seed) for name in table["algorithms"] for seed in seeds]
-        return _compare(plan["spec"], cells, directory, watch)
+def about_comparison(given: dict[str, Any], algorithms: Sequence[str], seeds: int) -> dict[str, Any]:
+    """What spec.toml says of a comparison."""
+    return {"compare": {"algorithms": list(algorithms), "seeds": seeds}, **given}
 
 
-def _compare(
-    given: dict[str, Any],
-    cells: list[Cell],
-    directory: Directory,
-    watch: Callable[[Cell], Watcher],
-) -> Comparison:
-    diverged = []
-    for cell in cells:
-        watcher = watch(cell)
-        path = directory.path / cell.folder
-        try:
-            if path.exists():
-                resume_run(path, watcher, warn=lambda _: None)
-            else:
-                new_run(complete(with_algorithm(given, cell.algorithm, cell.seed)), path, watcher)
-        except Diverged:
-            diverged.append(cell.folder)
-    summaries = {cell: read_summary(directory.path / cell.folder) for cell in cells}
-    histories = {cell: pl.read_parquet(directory.path / cell.folder / METRICS) for cell in cells}
-    table = _write(directory, summaries, histories)
-    return Comparison(directory.path, table, tuple(diverged))
+def is_comparison(path: Path) -> bool:
+    return (path / SPEC).is_file() and "compare" in read_toml(path / SPEC)
+
+
+def write_comparison(path: Path, results: pl.DataFrame) -> Comparison:
+    """Table and picture of a finished comparison."""
+    runs = [_compared(row) for row in results.iter_rows(named=True)]
+    table, picture = _table_and_picture(runs)
+    write_file(path / TABLE, table.write_csv().encode())
+    write_file(path / CURVES, picture)
+    diverged = [f"{run.label}, seed {run.summary['seed']}" for run in runs if run.summary["diverged_at"]]
+    return Comparison(path, table, tuple(diverged))
+
+
+def _compared(row: dict[str, Any]) -> Compared:
+    curve = pl.DataFrame({"round": row["curve_round"], "accuracy": row["curve_accuracy"]})
+    return Compared(json.loads(row["settings"])[ALGORITHM], row, curve)
 
 
 def compare_finished(paths: list[Path], out: Path) -> Comparison:
     """Put finished runs side by side, simulated or deployed; each is a row of its own."""
-    cells = {Cell(str(path), 0): path for path in paths}
     for path in paths:
         if not (path / SUMMARY).is_file():
             raise InputError("compare", str(path), "is no finished run (no summary.json in it)")
-    summaries = {cell: read_summary(path) for cell, path in cells.items()}
-    histories = {cell: pl.read_parquet(path / METRICS) for cell, path in cells.items()}
+    runs = [Compared(str(path), read_summary(path), pl.read_parquet(path / METRICS)) for path in paths]
+    table, picture = _table_and_picture(runs)
     with Directory.create(out, tomli_w.dumps({"finished": [str(path) for path in paths]})) as directory:
-        table = _write(directory, summaries, histories)
+        directory.write(TABLE, table.write_csv().encode())
+        directory.write(CURVES, picture)
     return Comparison(out, table, ())
 
 
-def _write(
-    directory: Directory, summaries: dict[Cell, dict[str, Any]], histories: dict[Cell, pl.DataFrame]
-) -> pl.DataFrame:
-    """The table of a comparison, and its picture."""
-    table = tabulate(summaries)
-    directory.write(TABLE, table.write_csv().encode())
+def _table_and_picture(runs: Sequence[Compared]) -> tuple[pl.DataFrame, bytes]:
     curves: dict[str, list[pl.DataFrame]] = {}
-    for cell, history in histories.items():
-        curves.setdefault(cell.algorithm, []).append(history)
-    ceiling = [one["accuracy_ceiling"] for one in summaries.values() if one["accuracy_ceiling"] is not None]
-    directory.write(CURVES, draw_comparison(curves, sum(ceiling) / len(ceiling) if ceiling else None))
-    return table
+    for run in runs:
+        curves.setdefault(run.label, []).append(run.curve)
+    ceilings = [run.summary["accuracy_ceiling"] for run in runs]
+    known = [ceiling for ceiling in ceilings if ceiling is not None]
+    return tabulate(runs), draw_comparison(curves, sum(known) / len(known) if known else None)
 
 
-def tabulate(summaries: dict[Cell, dict[str, Any]]) -> pl.DataFrame:
+def tabulate(runs: Sequence[Compared]) -> pl.DataFrame:
     """A row an algorithm: number of runs, then mean and deviation of each column."""
     rows = pl.DataFrame(
-        [
-            {"algorithm": cell.algorithm, **{name: summary[name] for name in COLUMNS}}
-            for cell, summary in summaries.items()
-        ],
+        [{"algorithm": run.label, **{name: run.summary[name] for name in COLUMNS}} for run in runs],
         schema={"algorithm": pl.String, **dict.fromkeys(COLUMNS, pl.Float64)},
     )
     means = [pl.col(name).mean().alias(f"{name}_mean") for name in COLUMNS]

@@ -76,15 +76,7 @@ class Directory:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file so that it is there whole or as before."""
-        target = self.path / name
-        target.parent.mkdir(exist_ok=True)
-        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, target)
+        write_file(self.path / name, content)
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         self.write(name, (json.dumps(content, indent=2) + "\n").encode())
@@ -124,6 +116,18 @@ class Directory:
             else:
                 with contextlib.suppress(OSError):
                     left.unlink()
+
+
+def write_file(target: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or as before."""
+    target.parent.mkdir(exist_ok=True)
+    handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.chmod(beside, 0o666 & ~_umask())
+    os.replace(beside, target)
 
 
 def refuse_existing(path: Path) -> None:

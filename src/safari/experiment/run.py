@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from safari.engine.result import Result
+from safari.engine.training import Diverged, Training
 from safari.errors import InputError
 from safari.experiment.checkpoint import pack, pack_model, pack_table, unpack
 from safari.experiment.directory import (
@@ -21,8 +23,6 @@ from safari.experiment.directory import (
 from safari.experiment.spec import Spec, complete, read_toml
 from safari.experiment.versions import versions
 from safari.report.curves import draw_run
-from safari.result import Result
-from safari.training import Diverged, Training
 
 CHECKPOINT_SECONDS = float(os.environ.get("SAFARI_CHECKPOINT_SECONDS", "5"))
 Watcher = Callable[[Training], None]
@@ -68,7 +68,7 @@ def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Resul
 
 
 def _training(spec: Spec) -> Training:
-    return Training(spec.prepare(), spec.tables["train"]["diagnostics"])
+    return Training(spec.prepare(), diagnostics=spec.tables["train"]["diagnostics"])
 
 
 def read_summary(path: Path) -> dict:
@@ -89,7 +89,7 @@ def _train(training: Training, directory: Directory, watch: Watcher) -> Result:
         raise
     except KeyboardInterrupt:
         raise Interrupted from None
-    if training.diverged_at is None:
+    if training.diverged[0] is None:
         directory.save_checkpoint(training.done, pack(training))
     return _finish(training.result(), directory)
 

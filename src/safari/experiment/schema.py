@@ -1,57 +1,82 @@
-"""A spec's tables, read off the nouns' own signatures: names, types and defaults live there."""
+"""A spec's tables, read off the nouns' own signatures: names, types and defaults live there.
+
+A field that holds another noun is a table of its own. Where nouns of that kind have names, its key
+`name` says which one; a name alone may stand for the whole table.
+"""
 
 import inspect
+import os
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
-from functools import cache
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, Union
 
 from pydantic import TypeAdapter, ValidationError
 
-from safari.errors import InputError
+from safari.errors import InputError, naming, unknown_name
+from safari.registry import Noun, is_own, reason, registry_of
 
 REQUIRED: Any = inspect.Parameter.empty
+NAME = "name"
 _WORDS: dict[Any, tuple[str, str]] = {
     int: ("a whole number", "whole numbers"),
     float: ("a number", "numbers"),
     str: ("a text", "texts"),
     bool: ("true or false", "true or false"),
     dict: ("a table", "tables"),
+    Path: ("a path", "paths"),
 }
 
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a table: what it may hold, and its default."""
+    """One key of a table: what it may hold, its default, what it means.
+
+    `noun` is the class of nouns that it may hold instead of plain values, or nothing else beside.
+    """
 
     hint: Any
     default: Any
+    meaning: str = ""
+    noun: type[Noun] | None = None
 
     def read(self, path: str, value: Any) -> Any:
-        """`value` as the noun wants it, or an error that names `path`."""
+        """`value` as the spec keeps it, complete, or an error that names `path`."""
+        if self.noun is not None and (self.hint is None or isinstance(value, dict | str)):
+            return read_noun(path, value, self.noun, self.default)
         value = tuple(value) if isinstance(value, list) else value
         try:
-            return _adapter(self.hint).validate_python(value, strict=True)
+            found = _adapter(self.hint).validate_python(value, strict=not _holds_path(self.hint))
         except ValidationError:
-            raise InputError(path, value, f"must be {describe(self.hint)}") from None
+            raise InputError(path, value, f"must be {describe(self)}") from None
+        return os.path.abspath(found) if isinstance(found, Path) else found
+
+    def plain_default(self) -> Any:
+        """The default as a spec keeps it: nouns are tables."""
+        if isinstance(self.default, Noun):
+            assert self.noun is not None
+            return read_noun("", {}, self.noun, self.default)
+        return self.default
 
 
-@cache
+@lru_cache(maxsize=512)
 def _adapter(hint: Any) -> TypeAdapter:
     """Building one takes longer than using it; a sweep reads hundreds of specs."""
     return TypeAdapter(hint)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _all_keys(noun: Callable[..., Any]) -> dict[str, Key]:
-    hints = typing.get_type_hints(noun)
-    return {
-        name: Key(_without_nouns(hints.get(name, Any)), parameter.default)
-        for name, parameter in inspect.signature(noun).parameters.items()
-    }
+    hints, meanings = typing.get_type_hints(noun), meanings_of(noun)
+    keys = {}
+    for name, parameter in inspect.signature(noun).parameters.items():
+        hint, held = _split(hints.get(name, Any))
+        keys[name] = Key(hint, parameter.default, meanings.get(name, ""), held)
+    return keys
 
 
 def keys_of(noun: Callable[..., Any], leave_out: Iterable[str] = ()) -> dict[str, Key]:
@@ -65,28 +90,90 @@ def read_table(path: str, given: Any, keys: dict[str, Key]) -> dict[str, Any]:
         raise InputError(path, given, "must be a table")
     for name in given:
         if name not in keys:
-            raise InputError(f"{path}.{name}", given[name], unknown(name, keys))
+            raise InputError(f"{path}.{name}", given[name], unknown_name(name, keys))
     table = {}
     for name, key in keys.items():
         if name in given:
             table[name] = key.read(f"{path}.{name}", given[name])
         elif key.default is REQUIRED:
-            raise InputError(f"{path}.{name}", "(nothing)", f"must be given: {describe(key.hint)}")
+            raise InputError(f"{path}.{name}", "(nothing)", f"must be given: {describe(key)}")
         else:
-            table[name] = key.default
+            table[name] = key.plain_default()
     return table
 
 
-def unknown(name: str, known: Iterable[str]) -> str:
-    """What to say of a name that nobody knows."""
-    known = list(known)
-    near = get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"unknown key; {hint}known are {', '.join(known)}"
+def read_noun(path: str, given: Any, base: type[Noun], default: Any) -> dict[str, Any]:
+    """The table of a noun: its name, where its kind has names, and all its keys.
+
+    `default` is the noun that is meant where nothing is given; of the same class, the defaults of
+    its keys are those that it has.
+    """
+    registry = registry_of(base)
+    if isinstance(given, str) and registry is not None:
+        given = {NAME: given}
+    if not isinstance(given, dict):
+        wanted = "a table" if registry is None else f"a table, or the name of a {registry.noun}"
+        raise InputError(path, given, f"must be {wanted}")
+    like = default if isinstance(default, base) else None
+    if registry is None:
+        return read_table(path, given, _defaults_from(like, keys_of(base)))
+    name = given.get(NAME) or registry.name_of(type(like) if like is not None else base)
+    if not isinstance(name, str):
+        raise InputError(f"{path}.{NAME}", name, "must be a text")
+    cls = registry.find(name, f"{path}.{NAME}", base)
+    keys = _defaults_from(like if type(like) is cls else None, keys_of_class(cls, f"{path}.{NAME}", name))
+    return read_table(path, {**given, NAME: name}, {NAME: Key(str, name), **keys})
 
 
-def describe(hint: Any) -> str:
-    """A type in plain words."""
+def keys_of_class(cls: type, path: str, name: str) -> dict[str, Key]:
+    """The keys of a class that may be a user's own: whatever is wrong with it is bad input."""
+    try:
+        return keys_of(cls)
+    except Exception as error:
+        if not is_own(name):
+            raise
+        raise InputError(path, name, f"has fields that cannot be read ({reason(error)})") from None
+
+
+def _defaults_from(like: Noun | None, keys: dict[str, Key]) -> dict[str, Key]:
+    if like is None:
+        return keys
+    return {
+        name: Key(key.hint, getattr(like, name, key.default), key.meaning, key.noun)
+        for name, key in keys.items()
+    }
+
+
+def build(path: str, table: dict[str, Any], base: type[Noun] | Callable[..., Any]) -> Any:
+    """The noun that a complete table describes."""
+    table = dict(table)
+    registry = registry_of(base) if isinstance(base, type) else None
+    name = table.pop(NAME) if registry is not None else ""
+    cls = base if registry is None else registry.find(name, f"{path}.{NAME}")
+    keys = keys_of(cls)
+    given = {
+        key: build(f"{path}.{key}", value, held) if held is not None and isinstance(value, dict) else value
+        for key, value in table.items()
+        for held in [keys[key].noun]
+    }
+    try:
+        with naming(path):
+            return cls(**given)
+    except InputError:
+        raise
+    except Exception as error:
+        if not is_own(name):
+            raise
+        raise InputError(f"{path}.{NAME}", name, f"cannot be made ({reason(error)})") from None
+
+
+def describe(key: Key | Any) -> str:
+    """What a key may hold, in plain words."""
+    hint, noun = (key.hint, key.noun) if isinstance(key, Key) else (key, None)
+    if noun is not None:
+        registry = registry_of(noun)
+        table = "a table" if registry is None else f"a table, or the name of a {registry.noun}"
+        return table if hint is None else f"{describe(hint)}, or {table}"
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return " or ".join(repr(choice) for choice in arguments)
@@ -97,13 +184,46 @@ def describe(hint: Any) -> str:
     return _WORDS.get(hint, ("a value", ""))[0]
 
 
-def _without_nouns(hint: Any) -> Any:
-    """`str | Dataset` is `str` in a file: leave out what TOML cannot hold."""
-    if typing.get_origin(hint) not in (Union, types.UnionType):
-        return hint
-    plain = [
-        part
-        for part in typing.get_args(hint)
-        if part in _WORDS or typing.get_origin(part) or part is type(None)
-    ]
-    return Union[tuple(plain)]  # noqa: UP007 - built at run time
+def _split(hint: Any) -> tuple[Any, type[Noun] | None]:
+    """A type as what TOML can hold and the class of nouns in it: `float | AdaptiveQ` has both.
+
+    What is neither (`str | Dataset`) is left out: a file cannot hold it.
+    """
+    parts = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
+    nouns = [part for part in parts if isinstance(part, type) and issubclass(part, Noun)]
+    if len(parts) == 1:
+        return (None, nouns[0]) if nouns else (hint, None)
+    plain = [part for part in parts if part in _WORDS or typing.get_origin(part) or part is type(None)]
+    known = Union[tuple(plain)] if plain else None  # noqa: UP007 - built at run time
+    return known, nouns[0] if nouns else None
+
+
+def _holds_path(hint: Any) -> bool:
+    return hint is Path or Path in typing.get_args(hint)
+
+
+_ARGUMENT = re.compile(r"^(\w+): (.*)$")
+
+
+def meanings_of(noun: Callable[..., Any]) -> dict[str, str]:
+    """What each argument means, from the section `Args` of the docstrings of a class and its bases."""
+    found: dict[str, str] = {}
+    for one in reversed(inspect.getmro(noun) if isinstance(noun, type) else (noun,)):
+        found |= (
+            _arguments(inspect.cleandoc(one.__doc__ or "")) if "__doc__" in vars(one) or one is noun else {}
+        )
+    return found
+
+
+def _arguments(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    inside, last = False, ""
+    for line in text.splitlines():
+        if not line.startswith(" "):
+            inside = line.strip() == "Args:" or (inside and not line.strip())
+        elif inside and (match := _ARGUMENT.match(line[4:])):
+            last = match[1]
+            found[last] = match[2].strip()
+        elif inside and last:
+            found[last] += f" {line.strip()}"
+    return found

@@ -1,33 +1,32 @@
 """`Spec`: an experiment as text, complete and checked; and the nouns that it describes."""
 
-import importlib
-import os
-import sys
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
+import equinox as eqx
 import tomli_w
 
-from safari.algorithms import CLIENT_ALGORITHMS, AdaptiveQ, Algorithm, Safari, ServerSGD
+from safari.algorithms import Algorithm
 from safari.data import Federation, federate
-from safari.engine import Run, check_train, prepare
-from safari.errors import InputError, naming
-from safari.experiment.schema import Key, keys_of, read_table, unknown
+from safari.engine import Run, check_train, prepare, train
+from safari.errors import InputError, unknown_name
+from safari.experiment.schema import NAME, Key, build, keys_of, read_noun, read_table
+from safari.experiment.trial import try_own_classes
 from safari.experiment.versions import versions
-from safari.models import MODELS, Model
-from safari.participation import AVAILABILITIES, Availability, Participation
-from safari.verb import train
+from safari.models import Logistic, Model, build_module
+from safari.participation import Participation
+from safari.randomness import streams_of
+from safari.registry import ALGORITHMS, MODELS, is_own, own_class
 
 TABLES = ("data", "participation", "model", "algorithm", "train")
-SERVER_ONLY = "server-only"
-ADAPTIVE = "adaptive"
-"""What `algorithm.q` may hold instead of a number; or a table of `AdaptiveQ`'s keys."""
-ALGORITHMS = ("safari", SERVER_ONLY, *CLIENT_ALGORITHMS)
+NOT_TRAIN = ("federation", "algorithm", "model", "participation", "on_progress")
+"""Arguments of `train` that have a table of their own, or none."""
+
+MADE_BY_MODULE = ("key", "shape", "classes")
+"""What an equinox module is given beside its keys, where its signature asks for it."""
 
 
 @dataclass(frozen=True)
@@ -41,55 +40,57 @@ class Spec:
         return self.tables["train"]["seed"]
 
     def prepare(self, federation: Federation | None = None) -> Run:
-        """Build all parts and bind them; raises `InputError` if they do not fit.
+        """Build all parts and bind them.
 
-        `federation` is the one that `[data]` describes, where it has been built already.
+        Args:
+            federation: the one that `[data]` describes, where it has been built already.
+
+        Raises:
+            InputError: if they do not fit, or a class of the user's own fails on them.
         """
         train_table = self.tables["train"]
         federation = self.federation() if federation is None else federation
-        model = self.model()
-        if ":" in self.tables["model"]["name"]:
-            _try_model(self.tables["model"]["name"], model, federation)
-        return prepare(
-            federation,
-            self.algorithm(federation),
-            model,
-            self.participation(),
-            train_table["rounds"],
-            train_table["seed"],
-            train_table["evaluate_every"],
-            train_table["precision"],
-        )
+        own = self.own_classes()
+
+        def prepared() -> Run:
+            return prepare(
+                federation,
+                self.algorithm(),
+                self.model(federation),
+                self.participation(),
+                train_table["rounds"],
+                train_table["seed"],
+                train_table["evaluate_every"],
+                train_table["precision"],
+            )
+
+        return try_own_classes(own, prepared) if own else prepared()
 
     def federation(self) -> Federation:
-        return _build("data", federate, self.tables["data"])
+        return build("data", self.tables["data"], federate)
 
     def participation(self) -> Participation:
-        table = dict(self.tables["participation"])
-        availability = dict(table.pop("availability"))
-        pattern = AVAILABILITIES[availability.pop("name")]
-        return _build(
-            "participation",
-            Participation,
-            {**table, "availability": _build("participation.availability", pattern, availability)},
-        )
+        return build("participation", self.tables["participation"], Participation)
 
-    def model(self) -> Model:
-        table = dict(self.tables["model"])
-        return _build("model", model_class(table.pop("name")), table)
+    def model(self, federation: Federation) -> Model:
+        table, dataset = self.tables["model"], federation.dataset
+        cls: Any = model_class(table[NAME])
+        if issubclass(cls, Model):
+            return build("model", table, Model)
+        fields = {key: value for key, value in table.items() if key != NAME}
+        key = streams_of(self.seed).initialisation
+        return build_module(cls, fields, key, dataset.shape, dataset.classes)
 
-    def algorithm(self, federation: Federation) -> Algorithm:
+    def algorithm(self) -> Algorithm:
         table = self.tables["algorithm"]
-        clients_table = dict(table["clients"])
-        kind = CLIENT_ALGORITHMS[clients_table.pop("name")]
-        clients = _build("algorithm.clients", kind, clients_table)
-        if table["name"] in CLIENT_ALGORITHMS:
-            return clients
-        server = _build("algorithm.server", ServerSGD, table["server"])
-        if table["name"] == SERVER_ONLY:
-            return server.bind(federation, clients)
-        q = _build("algorithm.q", AdaptiveQ, table["q"]) if isinstance(table["q"], dict) else table["q"]
-        return _build("algorithm", Safari, {"clients": clients, "server": server, "q": q})
+        side = _algorithm_class(table[NAME]).table
+        if side is None:
+            return build("algorithm", table, Algorithm)
+        return build(f"algorithm.{side}", table[side], Algorithm)
+
+    def own_classes(self) -> dict[str, str]:
+        """The keys that name classes of the user's own, and the names."""
+        return dict(_own_names(self.tables, ""))
 
     def to_toml(self) -> str:
         """The spec as a file, with the versions that it was written by."""
@@ -101,7 +102,15 @@ class Spec:
 
 
 def load_spec(path: str | Path, overrides: Iterable[str] = ()) -> Spec:
-    """Read a TOML file; `overrides` are `key.path=value` and win over it."""
+    """Read a TOML file.
+
+    Args:
+        path: the file.
+        overrides: texts `key.path=value`, which win over the file.
+
+    Raises:
+        InputError: if anything in it cannot be used.
+    """
     return complete(apply_overrides(read_toml(Path(path)), overrides))
 
 
@@ -120,17 +129,7 @@ def apply_overrides(given: dict[str, Any], overrides: Iterable[str]) -> dict[str
         names = path.strip().split(".")
         if not equals or not all(names):
             raise InputError("override", override, "must be key=value, such as algorithm.q=0.6")
-        if names[:2] == ["algorithm", "q"] and len(names) > 2:
-            given = _adaptive(given)
-        given = set_key(given, names, _parse(text.strip()), path)
-    return given
-
-
-def _adaptive(given: dict[str, Any]) -> dict[str, Any]:
-    """With a table for `algorithm.q` where a number or a name stood: its keys are being set."""
-    table = given.get("algorithm")
-    if isinstance(table, dict) and not isinstance(table.get("q", {}), dict):
-        return {**given, "algorithm": {**table, "q": {}}}
+        given = set_key(given, names, _parse(text.strip()))
     return given
 
 
@@ -141,146 +140,109 @@ def complete(given: dict[str, Any]) -> Spec:
         if name == "sweep":
             raise InputError(name, given[name], "is for `safari sweep`; leave the table out for a single run")
         if name not in TABLES:
-            raise InputError(name, given[name], unknown(name, TABLES))
+            raise InputError(name, given[name], unknown_name(name, TABLES))
     tables = {name: given.get(name, {}) for name in TABLES}
-    train_keys = keys_of(train, ("federation", "algorithm", "model", "participation", "on_progress"))
-    train_table = read_table("train", tables["train"], train_keys)
+    train_table = read_table("train", tables["train"], keys_of(train, NOT_TRAIN))
     check_train(train_table["rounds"], train_table["seed"], train_table["evaluate_every"])
+    seed = train_table["seed"]
     return Spec(
         {
-            "data": _read_data(tables["data"], train_table["seed"]),
-            "participation": _read_participation(tables["participation"], train_table["seed"]),
-            "model": _read_named("model", tables["model"], "logistic", model_class),
+            "data": read_table("data", tables["data"], _seeded(keys_of(federate), seed)),
+            "participation": read_table(
+                "participation", tables["participation"], _seeded(keys_of(Participation), seed)
+            ),
+            "model": _read_model(tables["model"]),
             "algorithm": _read_algorithm(tables["algorithm"]),
             "train": train_table,
         }
     )
 
 
-def with_algorithm(given: dict[str, Any], name: str, seed: int) -> dict[str, Any]:
-    """What was given, but for another algorithm and seed; keys that it lacks are left out."""
-    if name not in ALGORITHMS:
-        raise InputError("--algorithms", name, f"must be one of {', '.join(ALGORITHMS)}")
-    given = set_key(given, ["train", "seed"], seed, "train.seed")
-    given = set_key(given, ["algorithm", "name"], name, "algorithm.name")
-    if name in CLIENT_ALGORITHMS:
-        table = given["algorithm"].get("clients", {})
-        known = keys_of(CLIENT_ALGORITHMS[name])
-        elsewhere = {key for kind in CLIENT_ALGORITHMS.values() for key in keys_of(kind)} - set(known)
-        kept = {key: value for key, value in table.items() if key not in elsewhere}
-        given = set_key(given, ["algorithm", "clients"], kept, "algorithm.clients")
-    return given
-
-
-def model_class(name: str) -> type[Model]:
-    """A model by its name, or the user's own by `module:Class`."""
-    if name in MODELS:
-        return MODELS[name]
-    module, colon, attribute = name.partition(":")
-    if not colon:
-        raise InputError("model.name", name, f"must be one of {', '.join(MODELS)}, or module:Class")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError("model.name", name, f"cannot be imported ({error})") from None
-    if not (isinstance(found, type) and issubclass(found, Model)):
-        raise InputError("model.name", name, "is not a subclass of safari.Model")
+def model_class(name: str) -> type:
+    """A model by its name, or the user's own: a `safari.Model` or an equinox module."""
+    key = f"model.{NAME}"
+    found = own_class(name, key) if is_own(name) else MODELS.find(name, key)
+    if not (isinstance(found, type) and issubclass(found, eqx.Module)):
+        raise InputError(key, name, "is not a subclass of safari.Model or equinox.Module")
     return found
 
 
-def _try_model(name: str, model: Model, federation: Federation) -> None:
-    """Refuse a model of the user's own that fails on this data, before anything is written."""
-    shape, classes = federation.dataset.shape, federation.dataset.classes
-    batch = jax.ShapeDtypeStruct((2, *shape), jnp.float32)
-    try:
-        params = jax.eval_shape(lambda: model.init(jax.random.key(0), shape, classes))
-        logits = jax.eval_shape(model.apply, params, batch)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        raise InputError("model.name", name, f"fails on samples of shape {shape} ({reason})") from None
-    if getattr(logits, "shape", None) != (2, classes):
-        raise InputError("model.name", name, f"must give logits of shape (batch, {classes})")
-
-
-def _read_data(given: Any, seed: int) -> dict[str, Any]:
-    keys = keys_of(federate)
-    keys["seed"] = replace(keys["seed"], default=seed)
-    table = read_table("data", given, keys)
-    if table["source"].endswith(".npz"):
-        table["source"] = os.path.abspath(table["source"])
-    if table["folder"] is not None:
-        table["folder"] = os.path.abspath(table["folder"])
-    return table
-
-
-def _read_participation(given: Any, seed: int) -> dict[str, Any]:
-    given = dict(given) if isinstance(given, dict) else given
-    availability = given.pop("availability", {}) if isinstance(given, dict) else {}
-    keys = keys_of(Participation, ("availability",))
-    keys["seed"] = replace(keys["seed"], default=seed)
-    table = read_table("participation", given, keys)
-    pattern = _read_named("participation.availability", availability, "always", _availability_class)
-    if "file" in pattern:
-        pattern["file"] = os.path.abspath(pattern["file"])
-    return {**table, "availability": pattern}
-
-
-def _availability_class(name: str) -> type[Availability]:
-    if name not in AVAILABILITIES:
-        allowed = f"must be one of {', '.join(AVAILABILITIES)}"
-        raise InputError("participation.availability.name", name, allowed)
-    return AVAILABILITIES[name]
-
-
-def _read_named(path: str, given: Any, default: str, find: Any) -> dict[str, Any]:
-    """A table whose `name` decides which other keys it has."""
-    if not isinstance(given, dict):
-        raise InputError(path, given, "must be a table")
-    name = Key(str, default).read(f"{path}.name", given.get("name", default))
-    return read_table(path, given, {"name": Key(str, name), **keys_of(find(name))})
+def _read_model(given: Any) -> dict[str, Any]:
+    name = given.get(NAME) if isinstance(given, dict) else None
+    if isinstance(name, str) and is_own(name):
+        cls = model_class(name)
+        if not issubclass(cls, Model):
+            return read_table("model", given, {NAME: Key(str, name), **keys_of(cls, MADE_BY_MODULE)})
+    return read_noun("model", given, Model, Logistic())
 
 
 def _read_algorithm(given: Any) -> dict[str, Any]:
+    """The algorithm's own keys.
+
+    One file serves all algorithms: keys that others have, such as q for FedAvg, are checked and left out.
+    """
     if not isinstance(given, dict):
         raise InputError("algorithm", given, "must be a table")
-    parts = {"clients": Key(dict, {}), "server": Key(dict, {})}
-    keys = {"name": Key(str, "safari"), **keys_of(Safari, ("clients", "server")), **parts}
-    if isinstance(given.get("q"), str) and given["q"] != ADAPTIVE:
-        raise InputError("algorithm.q", given["q"], f'must be a number, "{ADAPTIVE}", or a table of its keys')
-    adaptive = given.get("q") == ADAPTIVE or isinstance(given.get("q"), dict)
-    table = read_table("algorithm", {**given, "q": 0.0} if adaptive else given, keys)
-    if adaptive:
-        wanted = {} if given["q"] == ADAPTIVE else given["q"]
-        table["q"] = read_table("algorithm.q", wanted, keys_of(AdaptiveQ))
-    if table["name"] not in ALGORITHMS:
-        raise InputError("algorithm.name", table["name"], f"must be one of {', '.join(ALGORITHMS)}")
-    clients = dict(table["clients"])
-    if table["name"] in CLIENT_ALGORITHMS:
-        clients["name"] = table["name"]
-    table["clients"] = _read_named("algorithm.clients", clients, "fedavg", _client_class)
-    table["server"] = read_table("algorithm.server", table["server"], keys_of(ServerSGD))
-    return table
+    name = Key(str, "safari").read(f"algorithm.{NAME}", given.get(NAME, "safari"))
+    cls = _algorithm_class(name)
+    used = {cls.table} if cls.table else set(keys_of(cls))
+    for key, value in given.items():
+        if key not in used and key != NAME:
+            _check_unused(key, value, used)
+    if cls.table is None:
+        own = {key: value for key, value in given.items() if key in used}
+        return {NAME: name, **read_table("algorithm", own, keys_of(cls))}
+    side = given.get(cls.table, {})
+    side = {NAME: side} if isinstance(side, str) else side
+    if not isinstance(side, dict):
+        raise InputError(f"algorithm.{cls.table}", side, "must be a table")
+    side = {**_written_for(cls, name, side), NAME: name}
+    return {NAME: name, cls.table: read_noun(f"algorithm.{cls.table}", side, Algorithm, None)}
 
 
-def _client_class(name: str) -> Any:
-    if name not in CLIENT_ALGORITHMS:
-        raise InputError("algorithm.clients.name", name, f"must be one of {', '.join(CLIENT_ALGORITHMS)}")
-    return CLIENT_ALGORITHMS[name]
+def _algorithm_class(name: str) -> type[Algorithm]:
+    return ALGORITHMS.find(name, f"algorithm.{NAME}")
 
 
-def _build(path: str, noun: Any, table: dict[str, Any]) -> Any:
-    with naming(path):
-        return noun(**table)
+def _written_for(cls: type[Algorithm], name: str, side: dict[str, Any]) -> dict[str, Any]:
+    """The keys for `cls` of a table that may have been written for another method, and says so."""
+    if side.get(NAME) in (None, name):
+        return side
+    elsewhere = {key for other in ALGORITHMS for key in keys_of(ALGORITHMS[other])}
+    return {key: value for key, value in side.items() if key in keys_of(cls) or key not in elsewhere}
 
 
-def set_key(given: dict[str, Any], names: list[str], value: Any, path: str) -> dict[str, Any]:
-    """A copy of nested tables with one value replaced."""
-    if not isinstance(given, dict):
-        raise InputError(path, value, "leads through a key that is not a table")
+def _check_unused(key: str, value: Any, used: set[str]) -> None:
+    others = {
+        name: keys_of(_algorithm_class(name)) for name in ALGORITHMS if not _algorithm_class(name).table
+    }
+    holder = next((keys for keys in others.values() if key in keys), None)
+    if holder is None:
+        known = dict.fromkeys((NAME, *used, *(name for keys in others.values() for name in keys)))
+        raise InputError(f"algorithm.{key}", value, unknown_name(key, known))
+    holder[key].read(f"algorithm.{key}", value)
+
+
+def _seeded(keys: dict[str, Key], seed: int) -> dict[str, Key]:
+    return {**keys, "seed": replace(keys["seed"], default=seed)}
+
+
+def _own_names(table: dict[str, Any], path: str) -> Iterable[tuple[str, str]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _own_names(value, f"{path}{key}.")
+        elif key in (NAME, "source") and isinstance(value, str) and is_own(value):
+            yield f"{path}{key}", value
+
+
+def set_key(given: Any, names: list[str], value: Any) -> dict[str, Any]:
+    """A copy of nested tables with one value replaced.
+
+    A name that stands for a table becomes that table; any other plain value on the way is replaced.
+    """
+    table = given if isinstance(given, dict) else {NAME: given} if isinstance(given, str) else {}
     first, *rest = names
-    return {**given, first: set_key(given.get(first, {}), rest, value, path) if rest else value}
+    return {**table, first: set_key(table.get(first, {}), rest, value) if rest else value}
 
 
 def _parse(text: str) -> Any:

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import jax
 
+from safari.devices import platform as platform_of_device
+
 PACKAGES = ("safari-fl", "jax", "jaxlib", "equinox", "optax", "numpy", "polars")
 
 
 def versions() -> dict[str, str]:
     """Versions and the kind of device, as they go into `spec.toml`."""
     found = {package: version(package) for package in PACKAGES}
-    return {"python": platform.python_version(), "device": jax.devices()[0].platform, **found}
+    return {"python": platform.python_version(), "device": platform_of_device(), **found}
 
 
 def provenance() -> dict[str, str]:

@@ -6,7 +6,7 @@ Names are imported when they are first asked for: what runs on clients starts fa
 
 from typing import TYPE_CHECKING
 
-from safari.lazy import lazily
+from safari.names import lazily
 
 if TYPE_CHECKING:
     from safari.flower.identity import identify

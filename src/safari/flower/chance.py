@@ -65,11 +65,17 @@ class Coin:
         if isinstance(self.q, AdaptiveQ):
             self.known = self.q.start({name: jnp.asarray(array) for name, array in arrays.items()})
 
-    def learn(self, halves: tuple[Arrays, Arrays], before: Arrays, after: Arrays, of_clients: bool) -> None:
-        """What a round has shown: `halves` are gradients where it ended."""
+    def learn(self, halves: tuple[Arrays, Arrays], before: Arrays, average: Arrays | None) -> None:
+        """What a round has shown: `halves` are gradients where it ended.
+
+        `average` is that of the clients' arrays in a client round, before any optimiser of the server's
+        makes something else of it.
+        """
         assert isinstance(self.q, AdaptiveQ)
         assert self.known is not None
         assert self.path is not None
-        gradient = {name: jnp.asarray((before[name] - after[name]) / self.path) for name in before}
+        gradient = None
+        if average is not None:
+            gradient = {name: jnp.asarray((before[name] - average[name]) / self.path) for name in before}
         a, b = ({name: jnp.asarray(half[name]) for name in before} for half in halves)
-        self.known = self.q.learn(self.known, (a, b), self.rate, gradient if of_clients else None)
+        self.known = self.q.learn(self.known, (a, b), self.rate, gradient)

@@ -13,8 +13,8 @@ import polars as pl
 from flwr.app import MetricRecord
 from flwr.common import log
 
+from safari.engine.result import HISTORY_SCHEMA, Log
 from safari.flower.fleet import Fleet
-from safari.result import HISTORY_SCHEMA, Log
 
 EVENTS_SCHEMA: dict[str, Any] = {
     "round": pl.Int64,
@@ -52,15 +52,17 @@ class Journal:
     def score(self, accuracy: float | None, loss: float | None) -> None:
         """How good the model is after the round just noted."""
         row = self.rounds[-1]
-        row["accuracy"], row["loss"] = accuracy, loss
-        before = self.rounds[-2]["accuracy_synced"] if len(self.rounds) > 1 else None
-        row["accuracy_synced"] = accuracy if row["kind"] == "server" else before
+        row["accuracy_round"], row["loss_round"] = accuracy, loss
+        by_server = [one for one in self.rounds if one["kind"] == "server"]
+        delivered = by_server[-1] if by_server else row
+        row["accuracy"], row["loss"] = delivered["accuracy_round"], delivered["loss_round"]
 
     def scores(self) -> dict[int, MetricRecord]:
         """What was measured of the rounds so far, as Flower keeps it."""
-        rows = [row for row in self.rounds if row["accuracy"] is not None and row["loss"] is not None]
+        rows = [row for row in self.rounds if None not in (row["accuracy_round"], row["loss_round"])]
         return {
-            row["round"]: MetricRecord({name: row[name] for name in ("accuracy", "loss")}) for row in rows
+            row["round"]: MetricRecord({name: row[f"{name}_round"] for name in ("accuracy", "loss")})
+            for row in rows
         }
 
     def history(self) -> pl.DataFrame:

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from flwr.app import ArrayRecord, Message
 
+from safari.flower.arrays import Arrays, numpy_arrays
 from safari.flower.exchange import one_line
 
 
@@ -43,6 +45,20 @@ class Gate:
         odd = [reply for reply, layout in zip(sound, layouts, strict=True) if layout != usual]
         turned += [Turned(reply.metadata.src_node_id, "other metrics than the others'") for reply in odd]
         return taken, turned
+
+    def average(self, replies: list[Message]) -> Arrays:
+        """The plain weighted average of the arrays of replies that count."""
+        weights = [float(self._weight(reply)) for reply in replies]
+        arrays = [numpy_arrays(next(iter(reply.content.array_records.values()))) for reply in replies]
+        return {
+            name: np.average([one[name] for one in arrays], axis=0, weights=weights).astype(
+                arrays[0][name].dtype
+            )
+            for name in arrays[0]
+        }
+
+    def _weight(self, reply: Message) -> Any:
+        return next(iter(reply.content.metric_records.values())).get(self.weight_key)
 
     def fault(self, sent: ArrayRecord, reply: Message) -> str | None:
         """Why a reply does not count; None if it does."""
@@ -82,7 +98,7 @@ class Gate:
         metrics = list(reply.content.metric_records.values())
         if len(metrics) != 1:
             return f"{len(metrics)} sets of metrics instead of one"
-        weight = metrics[0].get(self.weight_key)
+        weight = self._weight(reply)
         if isinstance(weight, list) or weight is None or not np.isfinite(weight) or weight <= 0:
             return f"{self.weight_key} is {weight!r}, not a number above 0"
         return None

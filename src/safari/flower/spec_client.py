@@ -11,6 +11,8 @@ from flwr.clientapp import ClientApp
 
 from safari.flower.identity import identify
 
+BROADCAST = "broadcast"
+
 
 def client_app(spec: Path) -> ClientApp:
     """The clients of a spec."""
@@ -24,7 +26,9 @@ def client_app(spec: Path) -> ClientApp:
         job = job_of(spec, str(context.run_config.get("overrides", "")))
         client = int(context.node_config["partition-id"])
         number = int(str(message.content.config_records["config"]["server-round"]))
-        arrays = job.train(numpy_arrays(message.content.array_records["arrays"]), client, number)
+        records = message.content.array_records
+        sent = numpy_arrays(records[BROADCAST]) if BROADCAST in records else {}
+        arrays = job.train(numpy_arrays(records["arrays"]), sent, client, number)
         metrics = MetricRecord()
         metrics["num-examples"], metrics["client"] = job.samples(client), client
         metrics[WEIGHT] = job.weight(client)

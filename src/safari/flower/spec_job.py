@@ -1,46 +1,45 @@
-"""What a spec's clients and server do, compiled: the same steps as in the simulator."""
+"""What a spec's clients and server do, compiled: the same moves as in the simulator."""
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from safari.algorithms import Safari, ServerSGD, Task
-from safari.algorithms.base import Turn
-from safari.algorithms.client import ClientAlgorithm, ClientState
-from safari.algorithms.server_sgd import ServerState
-from safari.compiled import keep_compiled_programs
+from safari.algorithms import ClientAlgorithm, ClientState, Reports, Safari, ServerSGD, Task, Turn
 from safari.engine import Run, initial_params
+from safari.engine.compiled import keep_compiled_programs
+from safari.engine.evaluation import evaluate
 from safari.errors import InputError
-from safari.evaluation import evaluate
 from safari.experiment.checkpoint import from_named, named_arrays
 from safari.experiment.spec import Spec, load_spec
 from safari.flower.arrays import Arrays
 from safari.models import Params
 from safari.participation import Cohort
+from safari.registry import reason
 
 WEIGHT = "weight"
 
 
 class Job:
-    """The parts of a spec, bound, with what clients and server do compiled."""
+    """The parts of a spec, bound, with what clients and server do compiled.
+
+    Raises:
+        InputError: if Flower cannot run the method as what it is.
+    """
 
     def __init__(self, spec: Spec):
         self.spec = spec
         self.run: Run = spec.prepare()
         self.algorithm = self.run.algorithm
-        clients = self.algorithm.clients if isinstance(self.algorithm, Safari) else self.algorithm
-        if not isinstance(clients, ClientAlgorithm):
-            raise InputError("algorithm.name", spec.tables["algorithm"]["name"], "has no clients to deploy")
-        if clients.memory(self.start(), self.run.task)[1] is not None:
-            name = spec.tables["algorithm"]["clients"]["name"]
-            raise InputError("algorithm.clients.name", name, "keeps a memory on clients; Flower's keep none")
-        self.clients = clients
+        self.clients = deployable_clients(self.run, spec.tables["algorithm"]["name"])
         self._like = jax.eval_shape(self.start)
         self._train = eqx.filter_jit(train_client)
+        self._broadcast = eqx.filter_jit(broadcast)
+        self._absorb = eqx.filter_jit(absorb)
         self.serve = eqx.filter_jit(serve)
         self._evaluate = eqx.filter_jit(evaluate)
 
@@ -54,15 +53,39 @@ class Job:
     def params(self, arrays: Arrays) -> Params:
         return from_named(arrays, self._like)
 
-    def train(self, arrays: Arrays, client: int, round: int) -> Arrays:
+    def server_memory(self) -> Any:
+        """What the server remembers before the first round."""
+        return self.clients.memory(self.start(), self.run.task)[0]
+
+    def broadcast(self, arrays: Arrays, memory: Any, round: int) -> Arrays:
+        """What the clients are sent beside the model in a round, counted from 1."""
+        sent = self._broadcast(self.run, self.clients, self.params(arrays), memory, jnp.int32(round - 1))
+        return named_arrays(sent)
+
+    def train(self, arrays: Arrays, sent: Arrays, client: int, round: int) -> Arrays:
         """A client's arrays after its part of a round, counted from 1."""
+        like = self._like
+        state = ClientState(like, jax.eval_shape(self.server_memory), None)
+        shape = jax.eval_shape(lambda: self.clients.broadcast(state, self.run.task, turn_of(self.run, 0)))
         params = self._train(
-            self.run, self.clients, self.params(arrays), jnp.int32(client), jnp.int32(round - 1)
-        )
+            self.run, self.clients, self.params(arrays), from_named(sent, shape), jnp.int32(client),
+            jnp.int32(round - 1),
+        )  # fmt: skip
         return self.arrays(params)
 
+    def absorb(
+        self, arrays: Arrays, memory: Any, clients: list[int], ends: list[Arrays], round: int
+    ) -> tuple[Arrays, Any]:
+        """The server's arrays and memory after `clients` ended a round at `ends`."""
+        who, start = jnp.array(clients, jnp.int32), self.params(arrays)
+        change = jax.tree.map(
+            lambda now, *then: jnp.stack([one - now for one in then]), start, *map(self.params, ends)
+        )
+        state = self._absorb(self.run, self.clients, start, memory, who, change, jnp.int32(round - 1))
+        return self.arrays(state.params), state.server_memory
+
     def weight(self, client: int) -> float:
-        """How much a client counts in the average."""
+        """How much a client counts in a plain average."""
         return float(self.samples(client) if self.clients.weights == "size" else 1)
 
     def samples(self, client: int) -> int:
@@ -74,26 +97,90 @@ class Job:
         return float(score.correct.sum() / len(self.run.task.federation.dataset.y_test)), float(score.loss)
 
 
+def deployable_clients(run: Run, name: str) -> ClientAlgorithm:
+    """The client algorithm that Flower's clients run, alone or inside SAFARI.
+
+    Raises:
+        InputError: for a method that Flower could only run as something else.
+    """
+    algorithm = run.algorithm
+    clients = algorithm.clients if type(algorithm) is Safari else algorithm
+    if not isinstance(clients, ClientAlgorithm):
+        raise InputError("algorithm.name", name, "cannot run on Flower: client methods and safari can")
+    params = jax.eval_shape(lambda: initial_params(run))
+    memory = jax.eval_shape(lambda: clients.memory(initial_params(run), run.task))
+    if memory[1] is not None or clients.models_up != 1:
+        name = type(clients).__name__
+        raise InputError(
+            "algorithm.clients.name",
+            name,
+            "cannot run on Flower: its clients remember or report more than a model",
+        )
+    slots = jax.ShapeDtypeStruct((1,), jnp.int32)
+    change = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), params)
+    try:
+        eqx.filter_eval_shape(absorb, run, clients, params, memory[0], slots, change, jnp.int32(0))
+    except (AttributeError, TypeError) as error:
+        name = type(clients).__name__
+        hint = f"cannot run on Flower: it needs what clients do not send ({reason(error)})"
+        raise InputError("algorithm.clients.name", name, hint) from None
+    return clients
+
+
 def train_client(
-    run: Run, clients: ClientAlgorithm, params: Params, client: Int[Array, ""], number: Int[Array, ""]
+    run: Run,
+    clients: ClientAlgorithm,
+    params: Params,
+    sent: Any,
+    client: Int[Array, ""],
+    number: Int[Array, ""],
 ) -> Params:
     """The parameters that a client of the simulator would end a round at, which began at `params`."""
-    lesson = clients.lesson(run.task, client, jax.random.fold_in(run.streams.client_batches, number))
-    state = ClientState(params, *clients.memory(params, run.task))
-    change = clients.local_change(state, run.task, client, lesson)[0]
+    turn = turn_of(run, number)
+    minibatches = clients.minibatches(run.task, client, turn.client_batches)
+    state = ClientState(params, None, None)
+    change = clients.local_update(state, run.task, turn, client, sent, minibatches)[0]
     return jax.tree.map(jnp.add, params, change)
+
+
+def broadcast(run: Run, clients: ClientAlgorithm, params: Params, memory: Any, number: Int[Array, ""]) -> Any:
+    """What the simulator's server would send beside the model."""
+    return clients.broadcast(ClientState(params, memory, None), run.task, turn_of(run, number))
+
+
+def absorb(
+    run: Run,
+    clients: ClientAlgorithm,
+    params: Params,
+    memory: Any,
+    who: Int[Array, " replies"],
+    change: Params,
+    number: Int[Array, ""],
+) -> ClientState:
+    """The state that the simulator's server would have after these reports."""
+    turn = eqx.tree_at(lambda turn: turn.cohort, turn_of(run, number), Cohort(who, who >= 0, who >= 0))
+    held = run.task.federation.clients.count[who]
+    steps = jnp.broadcast_to(jnp.asarray(clients.steps(held)), who.shape)
+    state = ClientState(params, memory, None)
+    reports = Reports(turn.cohort, change, None, steps, held, jnp.zeros(len(who)))
+    weight = clients.weigh(state, reports, run.task, turn)
+    reports = eqx.tree_at(lambda reports: reports.weight, reports, weight)
+    return clients.absorb(state, reports, run.task, turn)
 
 
 def serve(run: Run, server: ServerSGD, task: Task, params: Params, number: Int[Array, ""]) -> Params:
     """The parameters after a server round that began at `params`."""
-    return server.round(ServerState(params), task, server_turn(run, number)).params
+    state = server.with_params(server.init(params, task), params)
+    return server.round(state, task, turn_of(run, number))[0].params
 
 
-def server_turn(run: Run, number: Int[Array, ""]) -> Turn:
-    """As much of a round as the server's part of it looks at."""
+def turn_of(run: Run, number: Int[Array, ""] | int) -> Turn:
+    """The draws of a round but for coin and cohort, which Flower's server draws by itself."""
     nobody = Cohort(jnp.zeros(0, jnp.int32), jnp.zeros(0, bool), jnp.zeros(0, bool))
-    key = jax.random.fold_in(run.streams.server_batches, number)
-    return Turn(number, nobody, jnp.float32(0), key, key)
+    streams = run.streams
+    keys = (streams.client_batches, streams.server_batches, streams.methods)
+    folded = (jax.random.fold_in(key, number) for key in keys)
+    return Turn(jnp.asarray(number, jnp.int32), nobody, jnp.float32(0), *folded)
 
 
 @lru_cache(maxsize=4)

@@ -14,11 +14,11 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
 from safari.algorithms import AdaptiveQ, Safari
-from safari.algorithms.client import ClientState, Reports
+from safari.experiment.checkpoint import from_named, named_arrays
 from safari.flower.arrays import Arrays, array_record, numpy_arrays
-from safari.flower.spec_job import WEIGHT, Job, job_of, server_turn
+from safari.flower.spec_client import BROADCAST
+from safari.flower.spec_job import WEIGHT, Job, job_of, turn_of
 from safari.flower.strategy import SafariStrategy
-from safari.participation import Cohort
 
 
 class SpecServerStep:
@@ -39,36 +39,39 @@ class SpecServerStep:
     def halves(self, arrays: Arrays, round: int) -> tuple[Arrays, Arrays]:
         """As the simulator's adaptive q estimates them."""
         assert isinstance(self.algorithm.q, AdaptiveQ)
-        key = server_turn(self.job.run, jnp.int32(round - 1)).server_batches
+        key = turn_of(self.job.run, round - 1).server_batches
         a, b = self.algorithm.q.halves(self.job.run.task, self.job.params(arrays), key)
         return self.job.arrays(a), self.job.arrays(b)
 
 
 class SpecClients(FedAvg):
-    """The client algorithm of a spec as a Flower strategy: replies averaged and absorbed as there."""
+    """The client algorithm of a spec as a Flower strategy: the server's moves of the simulator."""
 
     def __init__(self, job: Job):
         super().__init__(fraction_evaluate=0.0, weighted_by_key=WEIGHT)
         self.job = job
-        self.memory, _ = job.clients.memory(job.start(), job.run.task)
+        self._like = jax.eval_shape(job.server_memory)
+        self.memory: Arrays = named_arrays(job.server_memory())
         self.sent: Arrays = {}
 
     def configure_train(self, server_round: int, arrays: ArrayRecord, config: Any, grid: Grid) -> Any:
         self.sent = numpy_arrays(arrays)
-        return super().configure_train(server_round, arrays, config, grid)
+        messages = list(super().configure_train(server_round, arrays, config, grid))
+        beside = self.job.broadcast(self.sent, self._server_memory(), server_round)
+        for message in messages if beside else ():
+            message.content[BROADCAST] = array_record(beside)
+        return messages
 
     def aggregate_train(self, server_round: int, replies: Any) -> Any:
         replies = sorted(replies, key=lambda reply: int(_metrics(reply)["client"]))
-        start = self.job.params(self.sent)
-        ends = [self.job.params(numpy_arrays(reply.content["arrays"])) for reply in replies]
-        change = jax.tree.map(lambda now, *then: jnp.stack([one - now for one in then]), start, *ends)
-        weight = jnp.array([float(_metrics(reply)[WEIGHT]) for reply in replies])
-        who = jnp.array([int(_metrics(reply)["client"]) for reply in replies], jnp.int32)
-        everyone = Cohort(who, who >= 0, who >= 0)
-        reports = Reports(everyone, change, jnp.zeros_like(who), weight / weight.sum())
-        state = self.job.clients.absorb(ClientState(start, self.memory, None), reports)
-        self.memory = state.server_memory
-        return array_record(self.job.arrays(state.params)), None
+        clients = [int(_metrics(reply)["client"]) for reply in replies]
+        ends = [numpy_arrays(reply.content["arrays"]) for reply in replies]
+        arrays, memory = self.job.absorb(self.sent, self._server_memory(), clients, ends, server_round)
+        self.memory = named_arrays(memory)
+        return array_record(arrays), None
+
+    def _server_memory(self) -> Any:
+        return from_named(self.memory, self._like)
 
 
 def _metrics(reply: Message) -> Any:
@@ -120,7 +123,7 @@ def strategy_of(job: Job, config: Any) -> SafariStrategy:
         round_deadline=float(config.get("round-deadline", 60.0)),
         start_deadline=float(config.get("start-deadline", 10.0)),
         min_replies=int(config.get("min-replies", 1)),
-        client_path=float(clients.global_rate) * float(clients.local_rate) * steps,
+        client_path=float(clients.local_rate) * steps,
         seed=job.spec.seed,
         checkpoint=str(config.get("checkpoint", "")) or None,
         spec=job.spec.plain(),

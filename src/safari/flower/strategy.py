@@ -34,8 +34,8 @@ Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
 @dataclass
-class Turn:
-    """A round in the making."""
+class Round:
+    """A round in the making; `average` is the plain average of the clients' arrays, once they are there."""
 
     round: int
     kind: str
@@ -45,6 +45,7 @@ class Turn:
     cohort: tuple[int, ...] = ()
     down: int = 0
     up: int = 0
+    average: Arrays | None = None
 
 
 class SafariStrategy(Strategy):
@@ -102,7 +103,7 @@ class SafariStrategy(Strategy):
         self.journal = Journal()
         self.left: Arrays | None = None
         self.stumbles = 0
-        self._turn: Turn | None = None
+        self._turn: Round | None = None
 
     def summary(self) -> None:
         """Log what this strategy is."""
@@ -124,11 +125,11 @@ class SafariStrategy(Strategy):
             self.coin.start(numpy_arrays(arrays))
         q = self.coin.probability()
         if self.chance.coin(server_round) >= q:
-            self._turn = Turn(server_round, "server", arrays, q, len(self._available(grid)))
+            self._turn = Round(server_round, "server", arrays, q, len(self._available(grid)))
             return []
         online = self._available(grid)
         chosen = self.chance.cohort(server_round, online, max(self.fleet.known, 1), self.per_round)
-        self._turn = Turn(server_round, "client", arrays, q, len(online), tuple(online[c] for c in chosen))
+        self._turn = Round(server_round, "client", arrays, q, len(online), tuple(online[c] for c in chosen))
         if not chosen:
             return []
         shown = Only(grid, self._turn.cohort)
@@ -156,7 +157,7 @@ class SafariStrategy(Strategy):
         self._write_down(turn)
         return arrays, metrics
 
-    def _absorb(self, turn: Turn, replies: list[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
+    def _absorb(self, turn: Round, replies: list[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """What the client strategy makes of the replies that count; nothing if they are too few."""
         taken, turned = self.gate.sort(turn.arrays, replies)
         turn.up = bytes_of(replies)
@@ -168,6 +169,8 @@ class SafariStrategy(Strategy):
             )
             self.journal.note(turn.round, "replaced", self.fleet, detail=detail)
             return None, None
+        if self.coin.adaptive:
+            turn.average = self.gate.average(taken)
         arrays, metrics, fault = self._aggregate(turn, taken)
         if arrays is None:
             detail = f"{type(self.clients).__name__} could not use the replies: {fault}"
@@ -178,7 +181,7 @@ class SafariStrategy(Strategy):
         return arrays, metrics
 
     def _aggregate(
-        self, turn: Turn, replies: list[Message]
+        self, turn: Round, replies: list[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None, str | None]:
         """The client strategy's arrays and metrics, or why there are none.
 
@@ -198,7 +201,7 @@ class SafariStrategy(Strategy):
         fault = Gate().arrays_fault(turn.arrays, arrays)
         return (None, None, f"its result: {fault}") if fault else (arrays, metrics, None)
 
-    def _serve(self, turn: Turn) -> ArrayRecord:
+    def _serve(self, turn: Round) -> ArrayRecord:
         assert self.server_step is not None
         made = self.server_step(numpy_arrays(turn.arrays), turn.round)
         if not isinstance(made, dict):
@@ -213,13 +216,13 @@ class SafariStrategy(Strategy):
         self.left = numpy_arrays(arrays)
         return arrays
 
-    def _learn(self, turn: Turn, arrays: ArrayRecord) -> None:
+    def _learn(self, turn: Round, arrays: ArrayRecord) -> None:
         assert isinstance(self.server_step, Estimating)
         after = numpy_arrays(arrays)
         halves = self.server_step.halves(after, turn.round)
-        self.coin.learn(halves, numpy_arrays(turn.arrays), after, turn.kind == "client")
+        self.coin.learn(halves, numpy_arrays(turn.arrays), turn.average if turn.kind == "client" else None)
 
-    def _write_down(self, turn: Turn) -> None:
+    def _write_down(self, turn: Round) -> None:
         asked = self.journal.clients(turn.round, "asked")
         row = {
             "round": turn.round,
@@ -231,7 +234,7 @@ class SafariStrategy(Strategy):
             "bytes_down": turn.down,
             "bytes_up": turn.up,
         }
-        empty = dict.fromkeys(("accuracy", "loss", "accuracy_synced", "class_accuracy"))
+        empty = dict.fromkeys(("accuracy", "loss", "class_accuracy", "accuracy_round", "loss_round"))
         self.journal.rounds.append({**row, **empty})
 
     def configure_evaluate(

@@ -1,11 +1,9 @@
-"""Models, and the names they go by in a spec."""
+"""Models: `init` makes parameters, `apply` turns parameters and samples into logits."""
 
-from safari.models import softmax_kernel
 from safari.models.base import Model, Params
 from safari.models.cnn import CNN
+from safari.models.equinox_module import EquinoxModel, as_model, build_module
 from safari.models.logistic import Logistic
 from safari.models.mlp import MLP
 
-MODELS: dict[str, type[Model]] = {"logistic": Logistic, "mlp": MLP, "cnn": CNN}
-
-__all__ = ["CNN", "MLP", "MODELS", "Logistic", "Model", "Params", "softmax_kernel"]
+__all__ = ["CNN", "MLP", "EquinoxModel", "Logistic", "Model", "Params", "as_model", "build_module"]

@@ -19,9 +19,9 @@ class CNN(Model):
     ReLU between layers. `channels`, `kernel` and `hidden` change the sizes.
     """
 
-    channels: tuple[int, ...] = eqx.field(static=True, default=(32, 64), converter=tuple)
-    kernel: int = eqx.field(static=True, default=5)
-    hidden: int = eqx.field(static=True, default=512)
+    channels: tuple[int, ...] = eqx.field(default=(32, 64), converter=tuple)
+    kernel: int = 5
+    hidden: int = 512
     side_by_side: ClassVar[bool] = False
 
     def __check_init__(self) -> None:

@@ -14,7 +14,7 @@ from safari.models.dense import dense, init_dense
 class MLP(Model):
     """Dense layers with ReLU between them; `hidden` holds the widths of the inner ones."""
 
-    hidden: tuple[int, ...] = eqx.field(static=True, default=(200,), converter=tuple)
+    hidden: tuple[int, ...] = eqx.field(default=(200,), converter=tuple)
 
     def __check_init__(self) -> None:
         for width in self.hidden:

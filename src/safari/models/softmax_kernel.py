@@ -40,7 +40,7 @@ def serves(x: Array, classes: int, size: int) -> bool:
     return fits and x.dtype == jnp.uint8 and available()
 
 
-def descend(
+def sgd(
     x: UInt8[Array, "train features"],
     y: Int[Array, " train"],
     samples: Int[Array, "steps size"],

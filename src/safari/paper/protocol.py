@@ -20,7 +20,7 @@ from safari.experiment.sweep import Cell, flat, make_cell
 
 Method = Literal["fedavg", "safari", "server-only", "literal"]
 SCORES = {
-    "fedavg": "accuracy_mean_last10",
+    "fedavg": "accuracy_round_last10",
     "safari": "accuracy",
     "server-only": "accuracy",
     "literal": "accuracy",

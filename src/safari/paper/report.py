@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from safari.errors import InputError
+from safari.experiment.compare import is_comparison
 from safari.experiment.directory import METRICS, SPEC, SUMMARY
 from safari.experiment.sweep import read_sweep
 from safari.experiment.sweep.store import CELLS, CURVE
@@ -32,13 +33,12 @@ def page_of(directory: Path) -> Page:
         cells, finished = read_sweep(directory)
         done = set(finished["cell"])
         missing = [_words(cell.settings) for cell in cells if cell.key not in done]
-        return sweep_page(f"Sweep {directory.name}", finished, missing, spec, _facts(spec, finished))
-    folders = sorted(path.parent for path in directory.rglob(SPEC) if path.parent != directory) or [directory]
-    rows = [_row(folder) for folder in folders if (folder / SUMMARY).is_file()]
-    missing = [str(folder) for folder in folders if not (folder / SUMMARY).is_file()]
-    results = pl.DataFrame(rows, infer_schema_length=None)
-    kind = "Run" if folders == [directory] else "Comparison"
-    return sweep_page(f"{kind} {directory.name}", results, missing, spec, _facts(spec, results))
+        kind = "Comparison" if is_comparison(directory) else "Sweep"
+        return sweep_page(f"{kind} {directory.name}", finished, missing, spec, _facts(spec, finished))
+    complete = (directory / SUMMARY).is_file()
+    results = pl.DataFrame([_row(directory)] if complete else [], infer_schema_length=None)
+    missing = [] if complete else [str(directory)]
+    return sweep_page(f"Run {directory.name}", results, missing, spec, _facts(spec, results))
 
 
 def _words(settings: dict[str, Any]) -> str:

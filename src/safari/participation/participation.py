@@ -14,29 +14,36 @@ from safari.participation.availability.base import State
 from safari.participation.cohort import Cohort
 from safari.participation.sampling import drop_out, pick
 from safari.randomness import Streams, host_stream
+from safari.registry import Noun
 
 
 def _frozen(value: int | Sequence[int]) -> int | tuple[int, ...]:
     return value if isinstance(value, int) else tuple(value)
 
 
-class Participation(eqx.Module):
+class Participation(Noun):
     """How clients come to take part in rounds.
 
-    - `excluded`: clients that never take part: a number of them (s), drawn at random, or a
-      list of client numbers.
-    - `per_round`: how many are picked each round (m), uniformly without replacement from
-      those available; everyone available if not given.
-    - `availability`: who can be reached in a round.
-    - `dropout`: probability that a picked client does not report back.
-    - `seed`: draws the excluded clients; the seed of training if not given.
+    Args:
+        excluded: clients that never take part: a number of them (s), drawn at random, or a list of
+            client numbers.
+        per_round: how many are picked each round (m), uniformly without replacement from those
+            available; not set: everyone available.
+        availability: who can be reached in a round.
+        dropout: the probability that a picked client does not report back.
+        seed: draws the excluded clients; not set: the seed of training.
+
+    Example:
+        >>> import safari
+        >>> safari.Participation(excluded=[0, 3], per_round=5, availability=safari.Bernoulli(0.7)).per_round
+        5
     """
 
-    excluded: int | tuple[int, ...] = eqx.field(static=True, default=0, converter=_frozen)
-    per_round: int | None = eqx.field(static=True, default=None)
+    excluded: int | tuple[int, ...] = eqx.field(default=0, converter=_frozen)
+    per_round: int | None = None
     availability: Availability = Always()
     dropout: float = 0.0
-    seed: int | None = eqx.field(static=True, default=None)
+    seed: int | None = None
 
     def __check_init__(self) -> None:
         if isinstance(self.excluded, int):

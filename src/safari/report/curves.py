@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from safari.result import Result
+from safari.engine.result import Result
 
 INK, GRID = "#1f2933", "#d9dee3"
 COLOURS = ("#c8553d", "#7a869a", "#2a6f97", "#588157", "#b5838d", "#e09f3e", "#6d597a")
@@ -16,21 +16,21 @@ def draw_run(result: Result) -> bytes:
     """The model after each round, the model that server rounds left, and the ceiling."""
     figure, axes = _canvas()
     history = result.history
-    rounds, now = _evaluated(history, "accuracy")
-    synced_rounds, synced = _evaluated(history, "accuracy_synced")
-    saws = bool(len(synced)) and (history["kind"] == "client").any()
+    rounds, now = _evaluated(history, "accuracy_round")
+    _, delivered = _evaluated(history, "accuracy")
+    apart = not np.array_equal(now, delivered)
     axes.plot(
         rounds,
         now,
         color=COLOURS[2],
-        linewidth=0.8 if saws else 1.8,
-        alpha=0.55 if saws else 1,
+        linewidth=0.8 if apart else 1.8,
+        alpha=0.55 if apart else 1,
         label="after each round",
     )
-    if saws:
+    if apart:
         axes.step(
-            synced_rounds,
-            synced,
+            rounds,
+            delivered,
             where="post",
             color=COLOURS[2],
             linewidth=2.2,
@@ -48,7 +48,8 @@ def draw_comparison(curves: dict[str, list[pl.DataFrame]], ceiling: float | None
     for place, (name, histories) in enumerate(curves.items()):
         length = min(len(history) for history in histories)
         delivered = np.stack([_delivered(history)[:length] for history in histories])
-        rounds, mean, spread = np.arange(1, length + 1), delivered.mean(axis=0), delivered.std(axis=0)
+        rounds = histories[0]["round"].to_numpy()[:length]
+        mean, spread = delivered.mean(axis=0), delivered.std(axis=0)
         colour = COLOURS[place % len(COLOURS)]
         axes.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
         axes.plot(rounds, mean, color=colour, linewidth=2, label=f"{name}: {mean[-1]:.1f} %")
@@ -59,9 +60,8 @@ def draw_comparison(curves: dict[str, list[pl.DataFrame]], ceiling: float | None
 
 
 def _delivered(history: pl.DataFrame) -> np.ndarray:
-    """In per cent, round by round: the synced model where there is one, else the current."""
-    column = pl.coalesce("accuracy_synced", "accuracy").forward_fill().backward_fill()
-    return 100 * history.select(column).to_series().to_numpy()
+    """In per cent, round by round; rounds that were not evaluated as the last one before them."""
+    return 100 * history["accuracy"].forward_fill().backward_fill().to_numpy()
 
 
 def _evaluated(history: pl.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:

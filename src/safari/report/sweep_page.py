@@ -30,7 +30,7 @@ def sweep_page(
 def line_of(label: str, runs: list[dict[str, Any]]) -> Line:
     """The delivered model over the rounds: mean over the runs, band of one deviation."""
     length = min(len(run["curve_round"]) for run in runs)
-    curves = np.array([_delivered(run)[:length] for run in runs])
+    curves = 100 * np.array([run["curve_accuracy"][:length] for run in runs])
     mean = curves.mean(axis=0)
     spread = curves.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros_like(mean)
     rounds = runs[0]["curve_round"][:length]
@@ -41,12 +41,6 @@ def line_of(label: str, runs: list[dict[str, Any]]) -> Line:
         tuple((mean - spread).tolist()),
         tuple((mean + spread).tolist()),
     )
-
-
-def _delivered(run: dict[str, Any]) -> list[float]:
-    """Accuracy of the model that would be handed over: a server round's, else the current."""
-    pairs = zip(run["curve_accuracy_synced"], run["curve_accuracy"], strict=True)
-    return [100 * (now if synced is None else synced) for synced, now in pairs]
 
 
 def _state(results: pl.DataFrame, missing: list[str]) -> Text:

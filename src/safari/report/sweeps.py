@@ -51,7 +51,7 @@ def grouped(results: pl.DataFrame) -> pl.DataFrame:
     names = varied(results)
     rows = []
     for key, runs in points(results).items():
-        last = estimate_of(runs, "accuracy_last")
+        last = estimate_of(runs, "accuracy_round")
         rows.append(
             {
                 **dict(zip(short(names), key, strict=True)),

@@ -13,11 +13,15 @@ def summary_table(summary: dict[str, Any]) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = {
         "accuracy, delivered model": _percent(summary["accuracy"]),
-        "after the last round": _percent(summary["accuracy_last"]),
-        "mean of the last ten": _percent(summary["accuracy_mean_last10"]),
+        "after the last round": _percent(summary["accuracy_round"]),
+        "mean of the last ten": _percent(summary["accuracy_round_last10"]),
         "classes the clients cover": _covered(summary),
         "ceiling of client-only training": _percent(summary["accuracy_ceiling"]),
-        "rounds": ", ".join(f"{summary[f'{kind}_rounds']} {kind}" for kind in ("client", "server", "idle")),
+        "rounds": ", ".join(
+            f"{summary[f'{kind}_rounds']} {kind}"
+            for kind in ("client", "server", "both", "idle")
+            if summary[f"{kind}_rounds"]
+        ),
         "sent to clients": _megabytes(summary["bytes_down"]),
         "sent back": _megabytes(summary["bytes_up"]),
         "time": f"{summary['train_seconds']:.1f} s training, {summary['compile_seconds']:.1f} s compiling",
@@ -46,8 +50,8 @@ def comparison_table(comparison: pl.DataFrame) -> Table:
         table.add_row(
             row["algorithm"],
             _mean(row, "accuracy"),
-            _mean(row, "accuracy_last"),
-            _mean(row, "accuracy_mean_last10"),
+            _mean(row, "accuracy_round"),
+            _mean(row, "accuracy_round_last10"),
             _mean({**row, "accuracy_ceiling_std": None}, "accuracy_ceiling"),
             f"{row['bytes_up_mean'] / 1e6:.1f}",
         )

@@ -17,6 +17,7 @@ from safari.experiment.spec import Spec, apply_overrides, complete, read_toml, s
 SWEEP = "sweep"
 MOST_NAMED = 6
 SEED, DATA_SEED, EXCLUSION_SEED = "train.seed", "data.seed", "participation.seed"
+ALGORITHM = "algorithm.name"
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class SweepSpec:
 def make_cell(base: dict[str, Any], settings: dict[str, Any]) -> Cell:
     given = base
     for path, value in settings.items():
-        given = set_key(given, path.split("."), value, path)
+        given = set_key(given, path.split("."), value)
     with in_cell(settings):
         spec = complete(given)
         watched = spec.tables["train"]["diagnostics"]

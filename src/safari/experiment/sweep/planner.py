@@ -5,7 +5,6 @@ the largest of a group, so that cells which differ in them share a program.
 """
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ import jax.numpy as jnp
 import polars as pl
 
 from safari.algorithms import Task
-from safari.devices import cores
+from safari.devices import cores, memory, on_cpu
 from safari.engine import Run, shape_key
 from safari.experiment.sweep.cells import Cell
 
@@ -94,21 +93,15 @@ def _group_row(units: list[Unit]) -> dict[str, Any]:
 
 def make_plan(prepared: Sequence[Prepared]) -> Plan:
     """Group, pad, stack and split."""
-    memory = int(device_memory() * MEMORY_SHARE)
+    allowed = int(memory() * MEMORY_SHARE)
     loose: dict[Any, list[Prepared]] = {}
     for one in prepared:
         loose.setdefault(_loose_key(one), []).append(one)
     groups = [band for group in loose.values() for band in _bands(group)]
-    units = [unit for number, group in enumerate(groups) for unit in _split(_padded(group), memory, number)]
+    units = [unit for number, group in enumerate(groups) for unit in _split(_padded(group), allowed, number)]
     asked = {one.cell.key: place for place, one in enumerate(prepared)}
     units.sort(key=lambda unit: (-unit.work, asked[unit.cells[0].cell.key]))
-    return Plan(tuple(units), _lanes(units), memory)
-
-
-def device_memory() -> int:
-    """Bytes of the device that trains, or of the machine where that is the CPU."""
-    stats = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
-    return stats["bytes_limit"] if stats else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    return Plan(tuple(units), _lanes(units), allowed)
 
 
 def _lanes(units: Sequence[Unit]) -> int:
@@ -185,11 +178,11 @@ def _stacks(run: Run) -> bool:
     and batched products of small matrices are slow there. Networks that fill a GPU by
     themselves gain nothing either.
     """
-    return jax.default_backend() != "cpu" and run.task.model.side_by_side
+    return not on_cpu() and run.task.model.side_by_side
 
 
 def _alone(run: Run) -> bool:
-    return jax.default_backend() != "cpu" and not _stacks(run)
+    return not on_cpu() and not _stacks(run)
 
 
 def run_bytes(run: Run) -> int:
@@ -210,10 +203,10 @@ def _step_bytes(run: Run, params: Any) -> int:
     dataset = task.federation.dataset
     x = jax.ShapeDtypeStruct((size, *dataset.shape), jnp.float32)
 
-    def surprise(params: Any, x: Any) -> Any:
+    def total_loss(params: Any, x: Any) -> Any:
         return jax.nn.logsumexp(task.logits(params, x), axis=1).sum()
 
-    jaxpr = jax.make_jaxpr(jax.grad(surprise))(params, x)
+    jaxpr = jax.make_jaxpr(jax.grad(total_loss))(params, x)
     inner = sum(_bytes([out.aval for out in eqn.outvars]) for eqn in jaxpr.jaxpr.eqns)
     return inner + 2 * size * math.prod(dataset.shape) * 4
 
@@ -225,9 +218,7 @@ def _round_work(run: Run) -> float:
 
 
 def _batch_size(run: Run) -> int:
-    algorithm: Any = run.algorithm
-    clients = getattr(algorithm, "clients", algorithm)
-    return int(clients.batch_size)
+    return max(getattr(part, "batch_size", 1) for part in run.algorithm.parts())
 
 
 def _init(task: Task) -> Any:

@@ -24,16 +24,16 @@ import polars as pl
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from safari.bundle import Bundle
+from safari.devices import kind, on_cpu
+from safari.engine import Log, Training
 from safari.errors import InputError
 from safari.experiment.checkpoint import named_leaves, pack_table
 from safari.experiment.directory import Directory
 from safari.experiment.sweep.cells import Cell, SweepSpec
-from safari.result import Log
 
 CELLS, FINISHED, UNFINISHED, RESULTS = "cells.json", "finished", "unfinished", "results.parquet"
 STATE, HISTORY, ABOUT = "state.safetensors", "history.parquet", "about.json"
-CURVE = ("round", "kind", "q", "accuracy", "loss", "accuracy_synced")
+CURVE = ("round", "kind", "q", "accuracy", "accuracy_round", "loss_round")
 """The columns of a history that a sweep keeps, at the rounds that were evaluated."""
 
 
@@ -68,21 +68,21 @@ class Store:
         self.directory.write(f"{FINISHED}/{name}.parquet", pack_table(rows))
         self._superseded({cell.key for cell in cells}, keep=None)
 
-    def save(self, name: str, cells: Sequence[Cell], bundle: Bundle) -> None:
-        """Save how far the runs of a bundle have come."""
-        carries = [dict(named_leaves(carry)) for carry in bundle.carries()]
+    def save(self, name: str, cells: Sequence[Cell], training: Training) -> None:
+        """Save how far runs that train together have come."""
+        carries = [dict(named_leaves(carry)) for carry in training.carries()]
         stacked = {leaf: np.stack([carry[leaf] for carry in carries]) for leaf in carries[0]}
         histories = [
             history.with_columns(pl.lit(cell.key).alias("cell"))
-            for cell, history in zip(cells, bundle.histories(), strict=True)
+            for cell, history in zip(cells, training.histories(), strict=True)
         ]
         keys = [cell.key for cell in cells]
         files = {
             STATE: save_tensors(stacked),
             HISTORY: pack_table(pl.concat(histories)),
-            ABOUT: json.dumps({"cells": keys, "done": bundle.done}).encode(),
+            ABOUT: json.dumps({"cells": keys, "done": training.done}).encode(),
         }
-        self.directory.save_checkpoint(bundle.done, files, f"{UNFINISHED}/{name}")
+        self.directory.save_checkpoint(training.done, files, f"{UNFINISHED}/{name}")
         self._held[name] = set(keys)
         self._superseded(set(keys), keep=name)
 
@@ -119,16 +119,16 @@ class Store:
         return results
 
 
-def restore(bundle: Bundle, saved: Sequence[Saved]) -> None:
-    """Put a fresh bundle where its runs had come to."""
-    like = bundle.carries()[0]
+def restore(training: Training, saved: Sequence[Saved]) -> None:
+    """Put a fresh training where its runs had come to."""
+    like = training.carries()[0]
     names = [name for name, _ in named_leaves(like)]
     for one in saved:
         if sorted(one.leaves) != sorted(names):
             raise InputError("--resume", UNFINISHED, "holds states of other runs than cells.json describes")
     structure = jax.tree.structure(like)
     carries = [jax.tree.unflatten(structure, [one.leaves[name] for name in names]) for one in saved]
-    bundle.restore(carries, [one.history for one in saved], saved[0].done)
+    training.restore(carries, [one.history for one in saved], saved[0].done)
 
 
 def read_plan(path: Path) -> SweepSpec:
@@ -187,7 +187,7 @@ def row_of(cell: Cell, log: Log) -> dict[str, Any]:
         "settings": json.dumps(cell.settings),
         "seed": train["seed"],
         "precision": _precision(train["precision"]),
-        "device": jax.devices()[0].device_kind,
+        "device": kind(),
         **log.summary(),
         **{f"curve_{name}": curve[name].to_list() for name in CURVE},
     }
@@ -195,4 +195,4 @@ def row_of(cell: Cell, log: Log) -> dict[str, Any]:
 
 def _precision(asked: str) -> str:
     """What was computed with: a CPU has no tf32."""
-    return "float32" if asked == "tf32" and jax.default_backend() == "cpu" else asked
+    return "float32" if asked == "tf32" and on_cpu() else asked

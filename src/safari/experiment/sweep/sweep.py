@@ -14,8 +14,9 @@ import jax
 import polars as pl
 import tomli_w
 
-from safari.bundle import Bundle
 from safari.data import Federation
+from safari.devices import host
+from safari.engine import Training
 from safari.experiment.directory import Directory, refuse_existing
 from safari.experiment.run import CHECKPOINT_SECONDS, Interrupted
 from safari.experiment.sweep.cells import Cell, SweepSpec, in_cell
@@ -90,7 +91,7 @@ def prepare_cells(cells: Sequence[Cell], saved: dict[str, Saved]) -> list[Prepar
     """Build the runs of all cells, on the host; federations that cells share are built once."""
     federations: dict[str, Federation] = {}
     prepared = []
-    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+    with jax.default_device(host()):
         for cell in cells:
             data = json.dumps(cell.spec.tables["data"], sort_keys=True)
             done = saved[cell.key].done if cell.key in saved else 0
@@ -104,9 +105,9 @@ def prepare_cells(cells: Sequence[Cell], saved: dict[str, Saved]) -> list[Prepar
 def _carry_out(
     store: Store, cells: list[Cell], plan: Plan, saved: dict[str, Saved], watch: Watcher
 ) -> pl.DataFrame:
-    crew = Crew(store, plan, saved, _progress_of(cells, plan))
+    workers = Workers(store, plan, saved, _progress_of(cells, plan))
     try:
-        crew.work(watch)
+        workers.work(watch)
     finally:
         results = store.write_results(cells)
     return results
@@ -120,7 +121,7 @@ def _progress_of(cells: list[Cell], plan: Plan) -> Progress:
     return Progress(len(cells), rounds, len(cells) - len(todo), behind, behind)
 
 
-class Crew:
+class Workers:
     """Threads that work the units of a plan off, as many at once as lanes and memory allow."""
 
     def __init__(self, store: Store, plan: Plan, saved: dict[str, Saved], progress: Progress):
@@ -166,28 +167,28 @@ class Crew:
         """Train one unit to its end, or save it when asked to stop."""
         cells = [one.cell for one in unit.cells]
         name = _name(cells)
-        bundle = Bundle([one.run for one in unit.cells], unit.width)
+        training = Training([one.run for one in unit.cells], width=unit.width, devices=jax.devices()[:1])
         if unit.done:
-            restore(bundle, [self.saved[cell.key] for cell in cells])
+            restore(training, [self.saved[cell.key] for cell in cells])
         saved = time.monotonic()
-        while not bundle.finished:
-            before = bundle.done
-            bundle.advance()
+        while not training.finished:
+            before = training.done
+            training.advance()
             with self._lock:
-                self.progress.rounds_done += (bundle.done - before) * len(cells)
+                self.progress.rounds_done += (training.done - before) * len(cells)
             stopping = self._stop.is_set()
-            if not bundle.finished and (stopping or time.monotonic() - saved > CHECKPOINT_SECONDS):
+            if not training.finished and (stopping or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 with self._lock:
-                    self.store.save(name, cells, bundle)
+                    self.store.save(name, cells, training)
                 saved = time.monotonic()
-            if stopping and not bundle.finished:
+            if stopping and not training.finished:
                 return
-        logs = bundle.logs()
+        results = training.results()
         with self._lock:
-            self.store.finish(name, cells, logs)
+            self.store.finish(name, cells, results)
             self.progress.runs_done += len(cells)
-            self.progress.rounds_done += (bundle.rounds - bundle.done) * len(cells)
-            self.progress.diverged += sum(log.diverged_at is not None for log in logs)
+            self.progress.rounds_done += (training.rounds - training.done) * len(cells)
+            self.progress.diverged += sum(result.diverged_at is not None for result in results)
 
 
 def _name(cells: Sequence[Cell]) -> str:

@@ -15,14 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, BFloat16, UInt8
 
+from safari.devices import compute_capability, on_one_gpu
 from safari.models.convolution import block_kernel, by_library, on_gpu
 from safari.models.hopper import layout
 from safari.models.hopper.kernels import blocks_at_once, call
 
 FIRST, SECOND = ((32, 32, 3), (5, 5, 3, 32)), ((16, 16, 32), (5, 5, 32, 64))
-NOWHERE = 4
-"""The place of a maximum that ReLU cut off."""
-
 Images = BFloat16[Array, "images height width channels"]
 Kernel = BFloat16[Array, "5 5 channels outputs"]
 Bias = BFloat16[Array, " outputs"]
@@ -33,13 +31,13 @@ Place = UInt8[Array, "images half_height half_width outputs"]
 def serves(x: Array, kernel: Array) -> bool:
     """Whether the kernels can do this layer here. Over several GPUs XLA could not share their work out."""
     fits = (x.shape[1:], kernel.shape) in (FIRST, SECOND) and x.dtype == kernel.dtype == jnp.bfloat16
-    return fits and jax.default_backend() == "gpu" and jax.device_count() == 1 and _runs_here()
+    return fits and on_one_gpu() and _runs_here()
 
 
 @functools.cache
 def _runs_here() -> bool:
     """Whether this GPU, its driver and this XLA take the kernels: one is tried."""
-    if getattr(jax.devices()[0], "compute_capability", "") != "9.0":
+    if compute_capability() != 9.0:
         return False
     x, kernel = (np.ones(shape, jnp.bfloat16) for shape in ((1, 32, 32, 3), (5, 5, 3, 32)))
     bias = np.ones(32, jnp.bfloat16)

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from safari.devices import multiprocessors
+
 CALL = "__gpu$xla.gpu.ptx"
 THREADS = 384
 
@@ -26,7 +28,7 @@ def call(name: str, blocks: int, results: Any, *arrays: Array) -> Any:
 
 def blocks_at_once() -> int:
     """As many as the GPU has processors, an even number."""
-    return jax.devices()[0].core_count // 2 * 2
+    return multiprocessors() // 2 * 2
 
 
 @functools.cache

@@ -3,13 +3,14 @@
 from abc import abstractmethod
 from typing import Any, TypeAlias
 
-import equinox as eqx
 from jaxtyping import Array, Bool, Int, Key, PyTree
+
+from safari.registry import Noun
 
 State: TypeAlias = PyTree[Any]
 
 
-class Availability(eqx.Module):
+class Availability(Noun):
     """Which of `clients` clients can be reached in a round.
 
     A pattern may keep a state (a Markov chain does); `None` is the state of one that does

@@ -1,6 +1,5 @@
 """Cyclic groups: the clients take turns, group after group (time zones, night charging)."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, Key
@@ -12,8 +11,8 @@ from safari.participation.availability.base import Availability, State
 class Cyclic(Availability):
     """The clients are dealt into `groups`; each is reachable for `length` rounds in turn."""
 
-    groups: int = eqx.field(static=True, default=2)
-    length: int = eqx.field(static=True, default=1)
+    groups: int = 2
+    length: int = 1
 
     def __check_init__(self) -> None:
         check_count("groups", self.groups)

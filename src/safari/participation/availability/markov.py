@@ -28,6 +28,6 @@ class Markov(Availability):
     def step(
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
     ) -> tuple[State, Bool[Array, " clients"]]:
-        chance = jax.random.uniform(key, (clients,))
-        now = (state & (chance >= self.leave)) | (~state & (chance < self.join))
+        draw = jax.random.uniform(key, (clients,))
+        now = (state & (draw >= self.leave)) | (~state & (draw < self.join))
         return now, now

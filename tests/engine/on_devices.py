@@ -17,9 +17,8 @@ if len(sys.argv) > 2:
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(f"127.0.0.1:{sys.argv[2]}", num_processes=2, process_id=int(sys.argv[3]))
 
-from safari.bundle import Bundle  # noqa: E402
 from safari.engine import prepare  # noqa: E402
-from safari.training import Training  # noqa: E402
+from safari.engine.training import Training  # noqa: E402
 
 SAFARI = safari.Safari(safari.FedAvg(batch_size=20), safari.ServerSGD(steps=4, batch_size=32), q=0.6)
 BATCHED = (SAFARI, safari.Logistic())
@@ -53,7 +52,7 @@ for label, parts in (("batched", BATCHED), ("in turn", IN_TURN)):
     training = finished(Training(prepared(*parts), devices=jax.devices()))
     assert len(jax.tree.leaves(training.carry)[0].sharding.device_set) == jax.device_count()
     found[label] = figures(training.history, training.result().params_last)
-bundle = finished(Bundle([prepared(*BATCHED, seed) for seed in range(3)]))
-for place, (log, carry) in enumerate(zip(bundle.logs(), bundle.carries(), strict=True)):
+together = finished(Training([prepared(*BATCHED, seed) for seed in range(3)]))
+for place, (log, carry) in enumerate(zip(together.results(), together.carries(), strict=True)):
     found[f"stacked {place}"] = figures(log.history, carry.state.params)
 print(json.dumps(found))

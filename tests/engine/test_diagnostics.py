@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import safari
-from safari.diagnostics import Observer, curvature
 from safari.engine import prepare, start
-from safari.training import Training
+from safari.engine.diagnostics import Observer, curvature
+from safari.engine.training import Training
 
 PARTICIPATION = safari.Participation(excluded=4, per_round=3)
 ALGORITHM = safari.Safari(safari.FedAvg(batch_size=20), safari.ServerSGD(batch_size=10, steps=2), q=0.7)
@@ -140,6 +140,6 @@ def test_an_interrupted_run_keeps_its_diagnostics(tmp_path):
 
 
 def test_too_many_weights_are_refused(digits, monkeypatch):
-    monkeypatch.setattr("safari.diagnostics.MOST_BYTES", 1000)
+    monkeypatch.setattr("safari.engine.diagnostics.MOST_BYTES", 1000)
     with pytest.raises(safari.InputError, match=r"train\.diagnostics"):
         train(digits, diagnostics=True)

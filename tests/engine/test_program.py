@@ -8,8 +8,8 @@ import pytest
 
 import safari
 from safari.algorithms import Kind
-from safari.engine import deal, prepare, program_for, stack, stacked_axes, start_stacked
-from safari.training import Training
+from safari.engine import Training, draw_turn, prepare, program_for
+from safari.engine.program import stack, stacked_axes, start_stacked
 
 ROUNDS = 6
 
@@ -22,10 +22,10 @@ def prepared(digits, seed, q, rate, excluded_seed=0):
     return prepare(digits, algorithm, safari.Logistic(), participation, ROUNDS, seed, 1, "float32")
 
 
-def dealt(run, number):
+def drawn(run, number):
     """Cohort, coin, the clients' batches and the server's batches of a round."""
     federation = run.task.federation
-    turn = deal(run, None, number)[2]
+    turn = draw_turn(run, None, number)[2]
     keys = jax.vmap(lambda client: jax.random.fold_in(turn.client_batches, client))(turn.cohort.clients)
     batches = jax.vmap(lambda i, key: federation.schedule(federation.client(i), key, 6, 20).samples)
     server = federation.schedule(federation.server, turn.server_batches, 5, 50).samples
@@ -45,8 +45,8 @@ def eight_runs():
 def test_a_run_draws_the_same_alone_and_stacked_with_seven_others():
     runs = eight_runs()
     together = stack(runs)
-    draw_all = eqx.filter_jit(eqx.filter_vmap(dealt, in_axes=(stacked_axes(together), None)))
-    draw_one = eqx.filter_jit(dealt)
+    draw_all = eqx.filter_jit(eqx.filter_vmap(drawn, in_axes=(stacked_axes(together), None)))
+    draw_one = eqx.filter_jit(drawn)
     for number in range(ROUNDS):
         stacked = draw_all(together, jnp.int32(number))
         for place, run in enumerate(runs):
@@ -96,7 +96,7 @@ def test_evaluating_less_often_changes_no_number_that_remains(digits, every):
     due = [r % every == 0 or r == 10 for r in range(1, 11)]
     assert [value is not None for value in seldom.history["accuracy"]] == due
     for r in np.flatnonzero(due):
-        for column in ("accuracy", "accuracy_synced", "kind"):
+        for column in ("accuracy", "accuracy_round", "kind"):
             assert seldom.history[column][int(r)] == often.history[column][int(r)]
     assert seldom.accuracy == often.accuracy
     np.testing.assert_array_equal(seldom.params["weight"], often.params["weight"])

@@ -1,5 +1,6 @@
 """Where a run lies: the data set once on every device, the rest as the caller says."""
 
+from collections import OrderedDict
 from functools import partial
 from typing import Any, TypeVar
 
@@ -11,7 +12,8 @@ from jax.experimental import multihost_utils
 from jaxtyping import Array, PyTree
 
 from safari.data import Dataset
-from safari.engine import Run
+from safari.devices import on_cpu
+from safari.engine.run import Run
 from safari.models import Params
 
 T = TypeVar("T")
@@ -20,7 +22,7 @@ MOST_COPIED = 512 * 2**20
 
 
 def devices_for(run: Run, params: Params) -> list[jax.Device]:
-    """The devices that share the clients of one run out: no more than clients take part.
+    """The devices that divide the clients of one run among them: no more than clients take part.
 
     The cores of a CPU do so where one client keeps one core busy: smaller models gain less than
     it costs to meet every round, and larger ones have products that use all cores anyway.
@@ -28,7 +30,7 @@ def devices_for(run: Run, params: Params) -> list[jax.Device]:
     devices = jax.devices()
     if jax.process_count() > 1:
         return devices
-    if jax.default_backend() == "cpu":
+    if on_cpu():
         copied = sum(leaf.nbytes for leaf in jax.tree.leaves(run.task.federation.dataset))
         fits = run.task.model.side_by_side and not run.task.clients_batched(params)
         if not fits or copied > MOST_COPIED:
@@ -76,12 +78,18 @@ def _whole(leaf: Array) -> np.ndarray:
     return np.asarray(multihost_utils.process_allgather(leaf, tiled=True))
 
 
-_PLACED: dict[Any, tuple[Dataset, Dataset]] = {}
+_PLACED: OrderedDict[Any, tuple[Dataset, Dataset]] = OrderedDict()
+MOST_PLACED = 4
+"""How many data sets are remembered on the devices; those used longest ago go first."""
 
 
 def _placed(dataset: Dataset, where: jax.sharding.Sharding) -> Dataset:
     """A data set on the devices, once for all runs that use it."""
     key = (id(dataset), where)
     if key not in _PLACED:
+        # The original is kept too, so that no other data set can get its id.
         _PLACED[key] = (dataset, put(dataset, where))
+    _PLACED.move_to_end(key)
+    while len(_PLACED) > MOST_PLACED:
+        _PLACED.popitem(last=False)
     return _PLACED[key][1]

@@ -10,7 +10,7 @@ import polars as pl
 
 from safari.algorithms import Kind
 from safari.data import Coverage
-from safari.engine import Record
+from safari.engine.run import Record, Run
 from safari.models import Params
 
 HISTORY_SCHEMA: dict[str, Any] = {
@@ -22,36 +22,40 @@ HISTORY_SCHEMA: dict[str, Any] = {
     "reported": pl.List(pl.Int64),
     "accuracy": pl.Float64,
     "loss": pl.Float64,
-    "accuracy_synced": pl.Float64,
     "class_accuracy": pl.List(pl.Float64),
+    "accuracy_round": pl.Float64,
+    "loss_round": pl.Float64,
     "bytes_down": pl.Int64,
     "bytes_up": pl.Int64,
 }
-"""A row a round. `q` was the probability of a client round (null for what tosses no coin);
-`cohort` was sent the model, `reported` sent it back; `accuracy`, `loss`
-and `class_accuracy` are of the model after the round, on the test set (null where it was
-not evaluated, and for a class without test samples); `accuracy_synced` is of the model that
-the last server round left (null before the first)."""
+"""A row a round, then a column for each number that the algorithm's notes carry. `q` was the
+probability of a client round (null where no coin is tossed); `cohort` was sent the model, `reported`
+sent it back. `accuracy`, `loss` and `class_accuracy` are of the model that would be delivered after
+the round: the one that the last round left in which the server acted, before the first such round the
+current one. `accuracy_round` and `loss_round` are of the model after the round. All are on the test
+set, null where it was not evaluated, and for a class without test samples."""
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """Bytes to and from one client in a client round."""
+def history_schema(columns: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The columns of a history, those of an algorithm's own last."""
+    return {**HISTORY_SCHEMA, **dict.fromkeys(columns, pl.Float64)}
 
-    down: int
-    up: int
+
+def empty_history(run: Run) -> pl.DataFrame:
+    """The history of a run before its first round."""
+    return pl.DataFrame(schema=history_schema(run.algorithm.columns))
 
 
 def history_of(
-    record: Record, first: int, count: int, test_counts: np.ndarray, traffic: Traffic
+    record: Record, first: int, count: int, test_counts: np.ndarray, model_bytes: int
 ) -> pl.DataFrame:
     """The first `count` rows of `record` as a table; round numbers start at `first` + 1."""
     rows: Any = jax.tree.map(lambda column: np.asarray(column)[:count], record)
-    clients_act = rows.kind != Kind.SERVER
-    asked = rows.cohort.picked & clients_act[:, None]
-    answered = rows.cohort.reported & clients_act[:, None]
-    total = test_counts.sum()
-    seen, synced = rows.evaluated, ~np.isnan(rows.synced.loss)
+    clients_asked = rows.down > 0
+    asked = rows.cohort.picked & clients_asked[:, None]
+    answered = rows.cohort.reported & clients_asked[:, None]
+    total, seen = test_counts.sum(), rows.evaluated
+    columns = {name: _where(~np.isnan(values), values) for name, values in rows.columns.items()}
     return pl.DataFrame(
         {
             "round": np.arange(first + 1, first + count + 1),
@@ -60,16 +64,23 @@ def history_of(
             "available": rows.available,
             "cohort": _masked(rows.cohort.clients, asked),
             "reported": _masked(rows.cohort.clients, answered),
-            "accuracy": _where(seen, rows.score.correct.sum(axis=1) / total),
-            "loss": _where(seen, rows.score.loss),
-            "accuracy_synced": _where(synced, rows.synced.correct.sum(axis=1) / total),
-            "class_accuracy": _class_accuracy(rows.score.correct, seen, test_counts),
-            "bytes_down": traffic.down * asked.sum(axis=1),
-            "bytes_up": traffic.up * answered.sum(axis=1),
+            "accuracy": _where(seen, rows.delivered.correct.sum(axis=1) / total),
+            "loss": _where(seen, rows.delivered.loss),
+            "class_accuracy": _class_accuracy(rows.delivered.correct, seen, test_counts),
+            "accuracy_round": _where(seen, rows.score.correct.sum(axis=1) / total),
+            "loss_round": _where(seen, rows.score.loss),
+            "bytes_down": _bytes(rows.down, model_bytes, asked),
+            "bytes_up": _bytes(rows.up, model_bytes, answered),
+            **columns,
         },
-        schema=HISTORY_SCHEMA,
+        schema=history_schema(tuple(columns)),
         strict=False,
     )
+
+
+def _bytes(models: np.ndarray, model_bytes: int, clients: np.ndarray) -> np.ndarray:
+    each = np.rint(models.astype(np.float64) * model_bytes).astype(np.int64)
+    return each * clients.sum(axis=1)
 
 
 _KIND_NAMES = np.array([kind.name.lower() for kind in Kind])
@@ -113,25 +124,18 @@ class Log:
 
     @property
     def accuracy(self) -> float:
-        """Test accuracy of the delivered model."""
-        synced = self.accuracy_synced
-        return self.accuracy_last if synced is None else synced
+        """Test accuracy of the delivered model; NaN if the run diverged before it was evaluated."""
+        return _last(self.history["accuracy"])
 
     @property
-    def accuracy_last(self) -> float:
-        """Test accuracy after the last round; NaN if the run diverged before it was evaluated."""
-        known = self.history["accuracy"].drop_nulls()
-        return known[-1] if len(known) else math.nan
+    def accuracy_round(self) -> float:
+        """Test accuracy of the model after the last round; NaN if it was never evaluated."""
+        return _last(self.history["accuracy_round"])
 
     @property
-    def accuracy_synced(self) -> float | None:
-        """Test accuracy of the model that the last server round left; None without one."""
-        return self.history["accuracy_synced"][-1]
-
-    @property
-    def accuracy_mean_last10(self) -> float:
-        """Mean test accuracy over the last ten evaluated rounds."""
-        known = self.history["accuracy"].drop_nulls().tail(10)
+    def accuracy_round_last10(self) -> float:
+        """Mean test accuracy of the models after the last ten evaluated rounds."""
+        known = self.history["accuracy_round"].drop_nulls().tail(10)
         return float(known.to_numpy().mean()) if len(known) else math.nan
 
     def summary(self) -> dict[str, Any]:
@@ -139,9 +143,8 @@ class Log:
         kinds = self.history["kind"]
         return {
             "accuracy": _or_none(self.accuracy),
-            "accuracy_last": _or_none(self.accuracy_last),
-            "accuracy_synced": self.accuracy_synced,
-            "accuracy_mean_last10": _or_none(self.accuracy_mean_last10),
+            "accuracy_round": _or_none(self.accuracy_round),
+            "accuracy_round_last10": _or_none(self.accuracy_round_last10),
             "rounds": len(self.history),
             **{f"{kind.name.lower()}_rounds": int((kinds == kind.name.lower()).sum()) for kind in Kind},
             "bytes_up": int(self.history["bytes_up"].sum()),
@@ -194,9 +197,14 @@ class Result(Log):
         )
         ceiling = "" if self.coverage is None else f", accuracy_ceiling={self.coverage.accuracy_ceiling:.4f}"
         return (
-            f"Result(accuracy={self.accuracy:.4f}, accuracy_last={self.accuracy_last:.4f}, "
+            f"Result(accuracy={self.accuracy:.4f}, accuracy_round={self.accuracy_round:.4f}, "
             f"rounds={len(self.history)} ({kinds}){ceiling})"
         )
+
+
+def _last(values: pl.Series) -> float:
+    known = values.drop_nulls()
+    return known[-1] if len(known) else math.nan
 
 
 def _or_none(value: float) -> float | None:

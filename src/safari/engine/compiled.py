@@ -1,4 +1,4 @@
-"""Compiled programs that outlive a process."""
+"""Compiled programs that outlive a process: JAX's cache on disk."""
 
 import os
 

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from safari.algorithms import Task
+from safari.algorithms.task import cross_entropy
 from safari.devices import placed
 from safari.models import Params
 
@@ -39,8 +40,8 @@ def evaluate(task: Task, params: Params) -> Score:
         right = (jnp.argmax(logits, axis=1) == y) & fresh
         target = jax.nn.one_hot(y, dataset.classes)
         correct = score.correct + jnp.sum(target * right[:, None], axis=0).astype(jnp.int32)
-        surprise = jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * target, axis=1)
-        return Score(correct, score.loss + jnp.sum(jnp.where(fresh, surprise, 0.0)) / samples), None
+        loss = jnp.sum(jnp.where(fresh, cross_entropy(logits, target), 0.0)) / samples
+        return Score(correct, score.loss + loss), None
 
     start = Score(jnp.zeros(dataset.classes, jnp.int32), jnp.zeros(()))
     return jax.lax.scan(add, start, jnp.arange(-(-samples // size)))[0]

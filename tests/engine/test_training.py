@@ -1,4 +1,4 @@
-"""Bundles: company changes nothing but rounding; cohorts and servers of different sizes."""
+"""Runs that train together: company changes nothing but rounding; cohorts and servers of different sizes."""
 
 import os
 import subprocess
@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 import safari
-from safari.bundle import Bundle
-from safari.engine import prepare
-from safari.training import Training
+from safari.engine import Training, prepare
 
 ROUNDS = 8
 
@@ -36,10 +34,10 @@ def padded(run, held, server_most, slots):
     return eqx.tree_at(lambda run: (run.task.federation, run.roster), run, (federation, roster))
 
 
-def finish(bundle):
-    while not bundle.finished:
-        bundle.advance()
-    return bundle.logs()
+def finish(training):
+    while not training.finished:
+        training.advance()
+    return training.results()
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +57,7 @@ def alone(runs):
 
 
 def test_runs_padded_to_one_shape_draw_and_learn_as_alone(runs, alone):
-    logs = finish(Bundle([padded(run, 1060, 60, 5) for run in runs], width=4))
+    logs = finish(Training([padded(run, 1060, 60, 5) for run in runs], width=4))
     for log, training in zip(logs, alone, strict=True):
         for column in ("kind", "cohort", "reported", "bytes_up", "bytes_down", "available"):
             assert log.history[column].to_list() == training.history[column].to_list()
@@ -67,21 +65,21 @@ def test_runs_padded_to_one_shape_draw_and_learn_as_alone(runs, alone):
         assert log.coverage == training.result().coverage
 
 
-def test_a_bundle_of_one_is_the_run_bit_for_bit(runs, alone):
-    bundle = Bundle([runs[0]])
-    assert finish(bundle)[0].history.equals(alone[0].history)
-    for a, b in zip(jax.tree.leaves(bundle.carry), jax.tree.leaves(alone[0].carry), strict=True):
+def test_a_list_of_one_run_is_the_run_bit_for_bit(runs, alone):
+    together = Training([runs[0]])
+    assert finish(together)[0].history.equals(alone[0].history)
+    for a, b in zip(jax.tree.leaves(together.carry), jax.tree.leaves(alone[0].carry), strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
 def test_runs_go_on_in_other_company_than_they_began_in(runs, alone):
-    begun = Bundle([padded(run, 1060, 60, 5) for run in runs])
+    begun = Training([padded(run, 1060, 60, 5) for run in runs])
     begun.advance(most=1)
     begun.advance(most=2)
     done, carries, histories = begun.done, begun.carries(), begun.histories()
     assert 0 < done < ROUNDS
     for place, run in enumerate(runs):
-        single = Bundle([run])
+        single = Training([run])
         single.restore([carries[place]], [histories[place]], done)
         log = finish(single)[0]
         assert log.history["kind"].to_list() == alone[place].history["kind"].to_list()
@@ -90,7 +88,7 @@ def test_runs_go_on_in_other_company_than_they_began_in(runs, alone):
 
 def test_a_diverging_run_does_not_disturb_its_neighbours(alone):
     wild, tame = prepared(0, 20, 3, rate=1e7), prepared(0, 20, 3)
-    logs = finish(Bundle([wild, tame]))
+    logs = finish(Training([wild, tame]))
     assert logs[0].diverged_at == len(logs[0].history) < ROUNDS
     assert logs[1].diverged_at is None
     np.testing.assert_allclose(logs[1].history["loss"], alone[0].history["loss"], atol=1e-5)
@@ -98,13 +96,12 @@ def test_a_diverging_run_does_not_disturb_its_neighbours(alone):
 
 TWO_DEVICES = """
 import jax, numpy as np
-from test_bundle import finish, prepared
-from safari.bundle import Bundle
-from safari.training import Training
+from test_training import finish, prepared
+from safari.engine import Training
 runs = [prepared(seed, 20, 3) for seed in range(3)]
-bundle = Bundle(runs)
-assert len(jax.tree.leaves(bundle.carry)[0].sharding.device_set) == 2
-logs = finish(bundle)
+together = Training(runs)
+assert len(jax.tree.leaves(together.carry)[0].sharding.device_set) == 2
+logs = finish(together)
 alone = Training(runs[2])
 while not alone.finished:
     alone.advance()
@@ -113,7 +110,7 @@ np.testing.assert_allclose(logs[2].history["loss"], alone.history["loss"], atol=
 """
 
 
-def test_two_devices_share_a_bundle_and_change_nothing():
+def test_two_devices_share_the_runs_and_change_nothing():
     environment = os.environ | {
         "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
         "PYTHONPATH": str(Path(__file__).parent),

@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 from jaxtyping import Array, Float, Int
 
-from safari.algorithms import Algorithm, FedAvg, Halves, Kind, ServerSGD, Task, inner
-from safari.engine import Record, Run
+from safari.algorithms import Algorithm, ClientAlgorithm, FedAvg, Halves, Kind, ServerSGD, Task, inner
+from safari.engine.run import Record, Run
 from safari.errors import check
 from safari.models import Params
 from safari.participation import Cohort
@@ -29,6 +29,7 @@ MOST_BYTES = 4 * 2**30
 CURVATURE_POINTS = 10
 """Along a run, curvature is looked at about so many times."""
 POWER_STEPS, CURVATURE_SAMPLES = 20, 512
+DEFAULT_BATCH = 64
 DIAGNOSTICS_SCHEMA: dict[str, Any] = {
     "round": pl.Int64,
     "loss": pl.Float64,
@@ -178,10 +179,10 @@ def curvature(task: Task, params: Params, client: Int[Array, ""]) -> tuple[Array
     schedule = federation.schedule(shard, key, 1, size)
     batch = federation.batch(federation.gather(schedule.samples[0]), schedule.weight[0], key)
 
-    _, slope_along = jax.vjp(lambda p: jax.grad(task.loss)(p, batch), params)
+    _, hessian_product = jax.vjp(lambda p: jax.grad(task.loss)(p, batch), params)
 
     def times(vector: Params) -> Params:
-        return slope_along(vector)[0]  # a Hessian is its own transpose
+        return hessian_product(vector)[0]  # a Hessian is its own transpose
 
     def power(shift: Array) -> Array:
         def step(_: Array, vector: Params) -> Params:
@@ -220,17 +221,24 @@ def _noise(one: Halves) -> Array:
     return inner(apart, apart) / 4
 
 
-def _clients(algorithm: Algorithm) -> Any:
-    return getattr(algorithm, "clients", algorithm)
+def _clients(algorithm: Algorithm) -> ClientAlgorithm | None:
+    """The part that says how clients train."""
+    return next((part for part in algorithm.parts() if isinstance(part, ClientAlgorithm)), None)
+
+
+def _server(algorithm: Algorithm) -> ServerSGD | None:
+    """The part that says how the server trains."""
+    return next((part for part in algorithm.parts() if isinstance(part, ServerSGD)), None)
 
 
 def _batch_size(algorithm: Algorithm) -> int:
-    return int(_clients(algorithm).batch_size)
+    part = _clients(algorithm) or _server(algorithm)
+    return DEFAULT_BATCH if part is None else part.batch_size
 
 
 def _server_batch_size(algorithm: Algorithm) -> int:
-    server = getattr(algorithm, "server", algorithm)
-    return int(server.batch_size) if isinstance(server, ServerSGD) else _batch_size(algorithm)
+    part = _server(algorithm)
+    return _batch_size(algorithm) if part is None else part.batch_size
 
 
 def _known(value: float) -> float | None:

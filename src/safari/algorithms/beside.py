@@ -1,0 +1,52 @@
+"""`Beside`: clients and server train from one start, and their changes are merged."""
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from safari.algorithms.base import Note, Turn
+from safari.algorithms.client import ClientAlgorithm
+from safari.algorithms.combinator import ClientsAndServer, TwoSided, both
+from safari.algorithms.task import Task
+from safari.errors import check_choice
+
+
+class Beside(ClientsAndServer):
+    """Both sides train from the same parameters; the model moves by what they make of it together.
+
+    With `average` the server is one more client (Hybrid-FL): it counts as one of the clients that
+    reported, or by its samples where the clients do. With `sum` both changes are added
+    (Augenstein et al., Mixed Federated Learning, arXiv 2205.13655, parallel training).
+
+    Args:
+        clients: how the clients train.
+        server: how the server trains.
+        merge: `average` or `sum`.
+    """
+
+    merge: Literal["average", "sum"] = "average"
+
+    def __check_init__(self) -> None:
+        check_choice("merge", self.merge, ("average", "sum"))
+
+    def round(self, state: TwoSided, task: Task, turn: Turn) -> tuple[TwoSided, Note]:
+        by_clients, noted = self.client_round(state, task, turn)
+        by_server, server_noted = self.server_round(state, task, turn)
+        theirs, ours = (1.0, 1.0) if self.merge == "sum" else self._shares(task, turn)
+        merged = jax.tree.map(
+            lambda x, c, s: x + theirs * (c - x) + ours * (s - x),
+            state.params, by_clients.params, by_server.params,
+        )  # fmt: skip
+        clients = self.clients.with_params(by_clients.clients, merged)
+        return TwoSided(clients, by_server.server), both(noted, server_noted)
+
+    def _shares(self, task: Task, turn: Turn) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """What clients and server count for in the average."""
+        federation, cohort = task.federation, turn.cohort
+        by_size = isinstance(self.clients, ClientAlgorithm) and self.clients.weights == "size"
+        each = federation.clients.count[cohort.clients] if by_size else jnp.ones_like(cohort.clients)
+        theirs = jnp.where(cohort.reported, each, 0).sum().astype(jnp.float32)
+        ours = federation.server.count.astype(jnp.float32) if by_size else jnp.float32(1)
+        return theirs / (theirs + ours), ours / (theirs + ours)

@@ -1,0 +1,38 @@
+"""Data sharing: the server hands every client some of its own samples, once."""
+
+from typing import Self
+
+import numpy as np
+
+from safari.algorithms.client import ClientAlgorithm
+from safari.data import Federation
+from safari.errors import check, check_fraction
+from safari.randomness import host_stream
+
+
+class DataSharing(ClientAlgorithm):
+    r"""Zhao et al.: Federated Learning with Non-IID Data (2018, arXiv 1806.00582).
+
+    Before the first round every client gets a random share $\alpha$ of the server's set T, drawn for it
+    alone, and mixes it into its own samples; then FedAvg. Raw samples leave the server. The paper's
+    warm start on T is `Stages(ServerSGD(), DataSharing())`. The rule is the paper's.
+
+    Args:
+        share: $\alpha$, the part of T that each client gets.
+    """
+
+    share: float = 0.5
+
+    def __check_init__(self) -> None:
+        check_fraction("share", self.share)
+
+    def bind(self, federation: Federation, seed: int) -> tuple[Self, Federation]:
+        held = federation.held_by(None)
+        check(len(held) > 0, "data.server.samples", 0, "the server has nothing to share")
+        handed = round(float(self.share) * len(held))
+        rng = host_stream(seed, "data sharing")
+        parts = [
+            np.concatenate([federation.held_by(client), rng.permutation(held)[:handed]])
+            for client in range(federation.size)
+        ]
+        return self, Federation.of(federation.dataset, parts, held, federation.augment)

@@ -1,0 +1,45 @@
+"""FedCLG-C: the server's gradient corrects every local step of the clients."""
+
+import jax
+
+from safari.algorithms.base import Algorithm, Turn
+from safari.algorithms.client import Client, ClientAlgorithm, ClientState, Memory
+from safari.algorithms.task import Task
+from safari.algorithms.then import Then
+from safari.data import Federation
+from safari.errors import check
+from safari.models import Params
+
+
+class Corrected(ClientAlgorithm):
+    r"""The clients' part of FedCLG-C; usable inside any combinator.
+
+    With $g_s$ and $g_i$ the gradients over all of the server's and of client i's samples where the
+    round begins, a local step follows $\nabla F_i(y, \xi) - g_i + g_s$. $g_s$ travels with the model.
+    """
+
+    def bind(self, federation: Federation, seed: int) -> tuple["Corrected", Federation]:
+        samples = federation.server_samples
+        check(samples > 0, "data.server.samples", samples, "the correction needs samples of the server's")
+        return self, federation
+
+    def broadcast(self, state: ClientState, task: Task, turn: Turn) -> Memory:
+        return task.gradient(state.params, task.federation.server)
+
+    def begin(self, client: Client, params: Params, broadcast: Memory, own: Memory) -> Memory:
+        return client.gradient(params)
+
+    def direction(
+        self, gradient: Params, params: Params, start: Params, broadcast: Memory, own: Memory
+    ) -> Params:
+        return jax.tree.map(lambda g, g_i, g_s: g - g_i + g_s, gradient, own, broadcast)
+
+
+class FedCLGC(Then):
+    """Bian et al.: Accelerating Hybrid Federated Learning (arXiv 2304.05397), correction at the clients.
+
+    Corrected local steps, then server steps from their average, every round. The rule is the paper's;
+    the correction is made in every step.
+    """
+
+    clients: Algorithm = Corrected()

@@ -1,0 +1,15 @@
+"""Server-only training under the settings of a spec that also describes clients."""
+
+from safari.algorithms.base import Note, Turn
+from safari.algorithms.combinator import ClientsAndServer, TwoSided
+from safari.algorithms.task import Task
+
+
+class ServerOnly(ClientsAndServer):
+    """The server trains in every round; clients are never asked.
+
+    `clients` only says how many steps `server.steps = "match"` means. Bit for bit SAFARI with q = 0.
+    """
+
+    def round(self, state: TwoSided, task: Task, turn: Turn) -> tuple[TwoSided, Note]:
+        return self.server_round(state, task, turn)

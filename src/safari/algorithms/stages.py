@@ -1,0 +1,75 @@
+"""`Stages`: one algorithm for the first rounds, another one after them."""
+
+from dataclasses import replace
+from typing import Any, Self
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from safari.algorithms.base import Algorithm, Note, Turn
+from safari.algorithms.fedavg import FedAvg
+from safari.algorithms.server_sgd import ServerSGD
+from safari.algorithms.task import Task
+from safari.data import Federation
+from safari.errors import check_not_negative
+from safari.models import Params
+
+
+class StagesState(eqx.Module):
+    """The parameters, and the states of both stages without them."""
+
+    params: Params
+    first: Any
+    second: Any
+
+
+class Stages(Algorithm):
+    """`first` trains for `rounds` rounds, `second` from then on. Stages nest.
+
+    Server-only training first is the warm start of Nguyen et al. (Where to Begin?, ICLR 2023);
+    server-only training second is fine-tuning.
+
+    Args:
+        first: the algorithm of the first rounds.
+        second: the algorithm of all later rounds.
+        rounds: how many rounds the first stage lasts.
+    """
+
+    first: Algorithm = ServerSGD()
+    second: Algorithm = FedAvg()
+    rounds: int = 10
+
+    def __check_init__(self) -> None:
+        check_not_negative("rounds", self.rounds)
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(dict.fromkeys((*self.first.columns, *self.second.columns)))
+
+    def bind(self, federation: Federation, seed: int) -> tuple[Self, Federation]:
+        first, federation = self.first.bind(federation, seed)
+        second, federation = self.second.bind(federation, seed)
+        return replace(self, first=first, second=second), federation
+
+    def init(self, params: Params, task: Task) -> StagesState:
+        first, second = self.first.init(params, task), self.second.init(params, task)
+        return StagesState(params, self.first.with_params(first, None), self.second.with_params(second, None))
+
+    def round(self, state: StagesState, task: Task, turn: Turn) -> tuple[StagesState, Note]:
+        def first() -> tuple[StagesState, Note]:
+            begun = self.first.with_params(state.first, state.params)
+            after, note = self.first.round(begun, task, turn)
+            rest = self.first.with_params(after, None)
+            return StagesState(after.params, rest, state.second), self._noted(note)
+
+        def second() -> tuple[StagesState, Note]:
+            begun = self.second.with_params(state.second, state.params)
+            after, note = self.second.round(begun, task, turn)
+            rest = self.second.with_params(after, None)
+            return StagesState(after.params, state.first, rest), self._noted(note)
+
+        return task.choose(turn.number < self.rounds, first, second)
+
+    def _noted(self, note: Note) -> Note:
+        columns = {name: note.columns.get(name, jnp.float32(jnp.nan)) for name in self.columns}
+        return replace(note, columns=columns)

@@ -1,0 +1,27 @@
+"""The engine: `train`, a run and its rounds, the compiled program, training in progress, what it leaves."""
+
+from safari.engine.program import MOST_ROUNDS, program_for, shape_key
+from safari.engine.result import HISTORY_SCHEMA, Log, Result
+from safari.engine.run import Carry, Record, Run, check_train, draw_turn, initial_params, prepare, start
+from safari.engine.train import train
+from safari.engine.training import Diverged, Training
+
+__all__ = [
+    "HISTORY_SCHEMA",
+    "MOST_ROUNDS",
+    "Carry",
+    "Diverged",
+    "Log",
+    "Record",
+    "Result",
+    "Run",
+    "Training",
+    "check_train",
+    "draw_turn",
+    "initial_params",
+    "prepare",
+    "program_for",
+    "shape_key",
+    "start",
+    "train",
+]

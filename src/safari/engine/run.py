@@ -1,0 +1,178 @@
+"""One training run as a pytree, and one of its rounds.
+
+A `Run` holds everything that a run is made of, a `Carry` everything that changes from round to round.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from safari.algorithms import Algorithm, Precision, Task, Turn
+from safari.data import Federation
+from safari.devices import placed
+from safari.engine.evaluation import Score, evaluate, no_score
+from safari.errors import check_count, check_seed, naming
+from safari.models import Model, Params
+from safari.participation import Cohort, Participation, Roster
+from safari.randomness import Streams, streams_of
+
+
+class Run(eqx.Module):
+    """One training run, ready to be compiled: floats have become leaves."""
+
+    task: Task
+    algorithm: Algorithm
+    roster: Roster
+    streams: Streams
+    rounds: int = eqx.field(static=True)
+    evaluate_every: int = eqx.field(static=True)
+
+
+class Synced(eqx.Module):
+    """The model that the last round left in which the server acted, whether there was one, its score."""
+
+    params: Params
+    exists: Bool[Array, ""]
+    score: Score
+
+
+class Carry(eqx.Module):
+    """All that changes from round to round."""
+
+    state: PyTree[Any]
+    availability: PyTree[Any]
+    synced: Synced
+
+
+class Record(eqx.Module):
+    """What is kept of a round.
+
+    `score` is of the model after the round, `delivered` of the one that would be handed over.
+    """
+
+    kind: Int[Array, ""]
+    q: Float[Array, ""]
+    down: Float[Array, ""]
+    up: Float[Array, ""]
+    columns: dict[str, Float[Array, ""]]
+    available: Int[Array, ""]
+    cohort: Cohort
+    evaluated: Bool[Array, ""]
+    score: Score
+    delivered: Score
+    finite: Bool[Array, ""]
+
+
+def prepare(
+    federation: Federation,
+    algorithm: Algorithm,
+    model: Model,
+    participation: Participation,
+    rounds: int,
+    seed: int,
+    evaluate_every: int,
+    precision: Precision,
+) -> Run:
+    """Check that the parts fit together and bind them into a `Run`.
+
+    Raises:
+        InputError: if they do not.
+    """
+    check_train(rounds, seed, evaluate_every)
+    with naming("participation"):
+        roster = participation.resolve(federation.size, seed)
+    algorithm, federation = algorithm.bind(federation, seed)
+    task = Task(model, federation, precision)
+    run = Run(task, algorithm, roster, streams_of(seed), rounds, evaluate_every)
+    return jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float | int) else leaf, run)
+
+
+def check_train(rounds: int, seed: int, evaluate_every: int) -> None:
+    """Refuse numbers that no run can have."""
+    check_count("train.rounds", rounds)
+    check_count("train.evaluate_every", evaluate_every)
+    check_seed("train.seed", seed)
+
+
+def initial_params(run: Run) -> Params:
+    """The parameters before the first round."""
+    dataset = run.task.federation.dataset
+    with naming("model"):
+        return run.task.model.init(run.streams.initialisation, dataset.shape, dataset.classes)
+
+
+def start(run: Run) -> Carry:
+    """The carry before the first round."""
+    params = initial_params(run)
+    synced = Synced(params, placed(False), no_score(run.task))
+    return Carry(run.algorithm.init(params, run.task), run.roster.init(run.streams), synced)
+
+
+def draw_turn(run: Run, availability: PyTree[Any], number: Int[Array, ""]) -> tuple[PyTree[Any], Array, Turn]:
+    """The random draws of a round: who is available, who is picked, the coin, the batches."""
+    streams = run.streams
+    availability, available, cohort = run.roster.draw(availability, streams, number)
+    turn = Turn(
+        number,
+        cohort,
+        coin=jax.random.uniform(jax.random.fold_in(streams.coin, number)),
+        client_batches=jax.random.fold_in(streams.client_batches, number),
+        server_batches=jax.random.fold_in(streams.server_batches, number),
+        methods=jax.random.fold_in(streams.methods, number),
+    )
+    return availability, available, turn
+
+
+def one_round(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Record]:
+    """Round `number`, counted from 0."""
+    availability, available, turn = draw_turn(run, carry.availability, number)
+    state, note = run.algorithm.round(carry.state, run.task, turn)
+    model = run.algorithm.deliver(state)
+    due = ((number + 1) % run.evaluate_every == 0) | (number + 1 == run.rounds)
+    score = jax.lax.cond(due, lambda: _score(run, model), lambda: no_score(run.task))
+    synced = _synced(run, model, note.server, due, score, carry.synced)
+    delivered = _where(synced.exists, synced.score, score)
+    finite = jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]).all()
+    record = Record(
+        note.kind(), note.q, note.down, note.up, note.columns, available.sum(), turn.cohort, due, score,
+        delivered, finite,
+    )  # fmt: skip
+    return Carry(state, availability, synced), record
+
+
+def _synced(
+    run: Run, model: Params, acted: Bool[Array, ""], due: Bool[Array, ""], score: Score, before: Synced
+) -> Synced:
+    """The model that the last round left in which the server acted, scored whenever scores are due.
+
+    Where every round is scored its score is known already; otherwise it has to be computed.
+    """
+    params, exists = _where(acted, model, before.params), before.exists | acted
+    if run.evaluate_every == 1:
+        return Synced(params, exists, _where(acted, score, before.score))
+
+    def score_now() -> Score:
+        return run.task.choose(exists & ~acted, lambda: _score(run, params), lambda: score)
+
+    return Synced(params, exists, jax.lax.cond(due, score_now, lambda: before.score))
+
+
+def _score(run: Run, params: Params) -> Score:
+    return run.task.once(lambda: evaluate(run.task, params))
+
+
+def _where(condition: Bool[Array, ""], then: Any, otherwise: Any) -> Any:
+    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), then, otherwise)
+
+
+def blank_record(run: Run) -> Record:
+    """A record of the shape that rounds of `run` leave."""
+    zero, no = jnp.int32(0), jnp.array(False)
+    places = jnp.zeros(run.roster.slots, jnp.int32)
+    cohort = Cohort(places, places > 0, places > 0)
+    number, columns = jnp.float32(0), {name: jnp.float32(0) for name in run.algorithm.columns}
+    score = no_score(run.task)
+    return Record(zero, number, number, number, columns, zero, cohort, no, score, score, no)

@@ -1,0 +1,69 @@
+"""The verb: train an algorithm on a federation."""
+
+from collections.abc import Callable
+
+from safari.algorithms import Algorithm, Precision, Safari
+from safari.data import Federation
+from safari.engine.result import Result
+from safari.engine.run import prepare
+from safari.engine.training import Diverged, Training
+from safari.models import Logistic, Model, as_model
+from safari.participation import Participation
+
+
+def train(
+    federation: Federation,
+    algorithm: Algorithm = Safari(),
+    *,
+    model: Model = Logistic(),
+    participation: Participation = Participation(),
+    rounds: int = 100,
+    seed: int = 0,
+    evaluate_every: int = 1,
+    precision: Precision = "float32",
+    diagnostics: bool = False,
+    on_progress: Callable[[Training], None] | None = None,
+) -> Result:
+    """Train `algorithm` on `federation` and return what it delivers.
+
+    Args:
+        federation: who holds which samples.
+        algorithm: how parameters change from round to round.
+        model: the classifier; a `safari.Model`, or an equinox module that is called with one sample.
+        participation: who takes part.
+        rounds: how many.
+        seed: names every random draw of the run: initialisation, participation, coin, batches.
+        evaluate_every: the test set is scored every so many rounds, and after the last.
+        precision: that of the model's products: `float32`, or the faster `tf32` and `bfloat16` of
+            GPUs. Parameters are float32 throughout.
+        diagnostics: estimate in every round what the theory asks for (gradients, biases, noise,
+            curvature), without changing the run.
+        on_progress: called about twice a second with the training so far.
+
+    Returns:
+        The delivered model, its metrics and the history of all rounds.
+
+    Raises:
+        Diverged: if the parameters leave the finite numbers.
+        InputError: if the parts do not fit together.
+
+    Example:
+        >>> import safari
+        >>> federation = safari.federate("digits")
+        >>> missing = safari.Participation(excluded=4, per_round=5)
+        >>> result = safari.train(federation, safari.FedAvg(), participation=missing, rounds=3)
+        >>> result.history["kind"].to_list()
+        ['client', 'client', 'client']
+    """
+    run = prepare(
+        federation, algorithm, as_model(model), participation, rounds, seed, evaluate_every, precision
+    )
+    training = Training(run, diagnostics=diagnostics)
+    while not training.finished:
+        training.advance()
+        if on_progress is not None:
+            on_progress(training)
+    result = training.result()
+    if result.diverged_at is not None:
+        raise Diverged(result)
+    return result

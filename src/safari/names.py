@@ -1,0 +1,74 @@
+"""The names of everything that a spec can name, and names that are imported when first asked for.
+
+A new method is a file of its own and one line here. This module imports nothing, so that a process
+that needs little starts fast.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+ALGORITHMS = {
+    "safari": "algorithms.safari:Safari",
+    "server-only": "algorithms.server_only:ServerOnly",
+    "then": "algorithms.then:Then",
+    "beside": "algorithms.beside:Beside",
+    "stages": "algorithms.stages:Stages",
+    "fedavg": "algorithms.fedavg:FedAvg",
+    "fedprox": "algorithms.fedprox:FedProx",
+    "fedadam": "algorithms.fedopt:FedAdam",
+    "fedopt": "algorithms.fedopt:FedOpt",
+    "scaffold": "algorithms.scaffold:SCAFFOLD",
+    "sgd": "algorithms.server_sgd:ServerSGD",
+    "data-sharing": "algorithms.data_sharing:DataSharing",
+    "fltrust": "algorithms.fltrust:FLTrust",
+    "corrected": "algorithms.fedclg_c:Corrected",
+    "fedclg-c": "algorithms.fedclg_c:FedCLGC",
+    "feddu": "algorithms.feddu:FedDU",
+}
+Q_RULES = {
+    "adaptive": "algorithms.adaptive_q:AdaptiveQ",
+}
+AVAILABILITIES = {
+    "always": "participation.availability.always:Always",
+    "bernoulli": "participation.availability.bernoulli:Bernoulli",
+    "cyclic": "participation.availability.cyclic:Cyclic",
+    "diurnal": "participation.availability.diurnal:Diurnal",
+    "long-tail": "participation.availability.long_tail:LongTail",
+    "markov": "participation.availability.markov:Markov",
+    "trace": "participation.availability.trace:Trace",
+}
+MODELS = {
+    "logistic": "models.logistic:Logistic",
+    "mlp": "models.mlp:MLP",
+    "cnn": "models.cnn:CNN",
+}
+
+BASES = {
+    "algorithm": "algorithms.base:Algorithm",
+    "q": "algorithms.adaptive_q:AdaptiveQ",
+    "availability": "participation.availability.base:Availability",
+    "model": "models.base:Model",
+}
+
+
+def public_classes() -> dict[str, tuple[str, ...]]:
+    """The classes listed here, by the module that holds them."""
+    found: dict[str, tuple[str, ...]] = {}
+    for table in (BASES, ALGORITHMS, AVAILABILITIES, MODELS):
+        for place in table.values():
+            module, _, name = place.partition(":")
+            found[module] = (*found.get(module, ()), name)
+    return found
+
+
+def lazily(package: str, modules: dict[str, tuple[str, ...]]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose `modules` hold these names."""
+    place = {name: module for module, names in modules.items() for name in names}
+
+    def __getattr__(name: str) -> Any:  # noqa: N807
+        if name not in place:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{place[name]}"), name)
+
+    return __getattr__
