@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from safari.algorithms import CLIENT_ALGORITHMS, AdaptiveQ, Safari, ServerSGD
-from safari.data import federate
 from safari.experiment.schema import REQUIRED, Key, describe, keys_of
-from safari.experiment.spec import ALGORITHMS
+from safari.experiment.spec import ALGORITHMS, _federation_of_flat_keys
 from safari.experiment.sweep.cells import SWEEP_KEYS
 from safari.models import MODELS
 from safari.participation import AVAILABILITIES, Participation
@@ -26,7 +25,7 @@ def named(default: str, choices: Any) -> dict[str, Key]:
 
 
 def tables() -> Iterator[tuple[str, str, dict[str, Key]]]:
-    yield "data", "who holds what", keys_of(federate)
+    yield "data", "who holds what", keys_of(_federation_of_flat_keys)
     yield "participation", "who takes part", keys_of(Participation, ("availability",))
     for name, pattern in AVAILABILITIES.items():
         yield "participation.availability", f'with `name = "{name}"`', keys_of(pattern)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "safari"
 FLOORS = (
-    {"branching", "devices", "errors", "lazy", "randomness", "version"},
+    {"branching", "devices", "errors", "lazy", "randomness", "registry", "version"},
     {"data", "participation", "models"},
     {"compiled"},
     {"algorithms"},

@@ -14,7 +14,9 @@ STEPS, PER_ROUND = 4, 5
 
 @pytest.fixture(scope="module")
 def federation():
-    return safari.federate("digits", samples_per_client=80, server_samples=200, server_disjoint=False)
+    return safari.federate(
+        "digits", safari.Classes(samples_per_client=80), safari.ServerSet(200, disjoint=False)
+    )
 
 
 @pytest.mark.parametrize("q", [0.3, 0.8])

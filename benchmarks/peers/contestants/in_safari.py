@@ -34,7 +34,7 @@ def single_run(task: Task) -> tuple[float, float, float]:
         shift=shift,
         client=task.client,
     )
-    federation = safari.federate(dataset, partition="client", server_samples=0)
+    federation = safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0))
 
     def train(seed: int) -> safari.Result:
         return safari.train(

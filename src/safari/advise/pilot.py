@@ -120,7 +120,7 @@ class Pilot:
             excluded=len(excluded),
             clients=federation.size,
             server_samples=federation.server_samples,
-            local_steps=int(algorithm.clients.steps(federation.typical)),
+            local_steps=int(algorithm.clients.steps(federation.median_size)),
             gradient=_of(seen, "gradient"),
             bias=_of(seen, "bias_available"),
             client_noise=_of(seen, "client_noise_mean"),

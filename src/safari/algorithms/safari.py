@@ -103,7 +103,7 @@ class Safari(Algorithm):
 
     def _client_gradient(self, before: Params, after: Params, task: Task) -> Params:
         """The clients' mean gradient, as their average change shows it."""
-        steps = self.clients.steps(task.federation.typical)
+        steps = self.clients.steps(task.federation.median_size)
         path = self.clients.global_rate * self.clients.local_rate * steps
         return jax.tree.map(lambda old, new: (old - new) / path, before, after)
 

@@ -57,7 +57,7 @@ class ServerSGD(Algorithm):
         )
         steps = self.steps
         if steps == "match":
-            steps = int((clients or FedAvg(batch_size=self.batch_size)).steps(federation.typical))
+            steps = int((clients or FedAvg(batch_size=self.batch_size)).steps(federation.median_size))
         elif steps == "epoch":
             steps = max(federation.server_samples // self.batch_size, 1)
         return replace(self, steps=steps)

@@ -7,16 +7,17 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import tomli_w
 
 from safari.algorithms import CLIENT_ALGORITHMS, AdaptiveQ, Algorithm, Safari, ServerSGD
-from safari.data import Federation, federate
+from safari.data import PARTITIONS, Federation, ServerSet, federate
+from safari.data.sources import NAMED
 from safari.engine import Run, check_train, prepare
-from safari.errors import InputError, naming
+from safari.errors import InputError, check, naming
 from safari.experiment.schema import Key, keys_of, read_table, unknown
 from safari.experiment.versions import versions
 from safari.models import MODELS, Model
@@ -62,7 +63,7 @@ class Spec:
         )
 
     def federation(self) -> Federation:
-        return _build("data", federate, self.tables["data"])
+        return _build("data", _federation_of_flat_keys, self.tables["data"])
 
     def participation(self) -> Participation:
         table = dict(self.tables["participation"])
@@ -205,7 +206,7 @@ def _try_model(name: str, model: Model, federation: Federation) -> None:
 
 
 def _read_data(given: Any, seed: int) -> dict[str, Any]:
-    keys = keys_of(federate)
+    keys = keys_of(_federation_of_flat_keys)
     keys["seed"] = replace(keys["seed"], default=seed)
     table = read_table("data", given, keys)
     if table["source"].endswith(".npz"):
@@ -213,6 +214,42 @@ def _read_data(given: Any, seed: int) -> dict[str, Any]:
     if table["folder"] is not None:
         table["folder"] = os.path.abspath(table["folder"])
     return table
+
+
+def _federation_of_flat_keys(
+    source: str = "digits",
+    clients: int | None = None,
+    partition: Literal["classes", "dirichlet", "iid", "client"] = "classes",
+    classes_per_client: int = 1,
+    alpha: float = 0.5,
+    size_skew: float = 0.0,
+    samples_per_client: int | None = None,
+    server_samples: int = 100,
+    server_disjoint: bool = True,
+    server_missing_classes: tuple[int, ...] = (),
+    server_alpha: float | None = None,
+    augment: bool | None = None,
+    folder: str | None = None,
+    seed: int = 0,
+) -> Federation:
+    """The federation of a `[data]` table, whose keys are those of all partitions and the server's."""
+    sizes = {"samples_per_client": samples_per_client, "size_skew": size_skew}
+    given = {**sizes, "classes_per_client": classes_per_client, "alpha": alpha}
+    if clients is not None:
+        given["clients"] = clients
+    noun = PARTITIONS[partition]
+    try:
+        with naming("server"):
+            server = ServerSet(server_samples, server_disjoint, server_missing_classes, server_alpha)
+        own = noun(**{key: given[key] for key in keys_of(noun) if key in given})
+        folder = folder if source in NAMED else None
+        federation = federate(source, own, server, augment=augment, folder=folder, seed=seed)
+    except InputError as error:
+        key = error.key.replace("server.", "server_").removeprefix("partition.")
+        raise InputError(key, error.value, error.allowed) from None
+    fits = clients in (None, federation.size)
+    check(fits, "clients", clients, f"the file's client column has {federation.size}")
+    return federation
 
 
 def _read_participation(given: Any, seed: int) -> dict[str, Any]:

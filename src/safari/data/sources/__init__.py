@@ -1,23 +1,49 @@
-"""Where samples come from: the embedded digits, the classic sets, the user's own file."""
-
-from pathlib import Path
+"""Where samples come from: the embedded digits, the classic sets, the user's own file or class."""
 
 from safari.data.dataset import Dataset
+from safari.data.sources.base import Source
 from safari.data.sources.catalog import CATALOG
-from safari.data.sources.npz import load_npz
-from safari.errors import InputError
+from safari.data.sources.cifar10 import CIFAR10
+from safari.data.sources.digits import Digits
+from safari.data.sources.fashion_mnist import FashionMNIST
+from safari.data.sources.file import File
+from safari.data.sources.mnist import MNIST
+from safari.errors import check
 
-__all__ = ["CATALOG", "load"]
+NAMED: dict[str, type[Digits | MNIST | FashionMNIST | CIFAR10]] = {
+    "digits": Digits,
+    "mnist": MNIST,
+    "fashion-mnist": FashionMNIST,
+    "cifar10": CIFAR10,
+}
+
+__all__ = [
+    "CATALOG",
+    "CIFAR10",
+    "MNIST",
+    "NAMED",
+    "Digits",
+    "FashionMNIST",
+    "File",
+    "Source",
+    "find_source",
+    "load",
+]
 
 
-def load(source: str, folder: str | None = None) -> Dataset:
-    """Read `source`: a name of the catalog, or the path of an .npz file.
+def find_source(text: str, folder: str | None = None) -> Source:
+    """The source that a text names: one of `NAMED`, or the path of an .npz file.
 
-    `folder` is where the published files lie; without it `SAFARI_DATA`, then the cache
-    that `safari data fetch` fills.
+    `folder` is for the named ones alone: where the published files lie.
     """
-    if source in CATALOG:
-        return CATALOG[source].load(folder)
-    if source.endswith(".npz"):
-        return load_npz(Path(source))
-    raise InputError("source", source, f"must be one of {', '.join(CATALOG)}, or the path of an .npz file")
+    if text in NAMED:
+        return NAMED[text](folder)
+    known = ", ".join(NAMED)
+    check(text.endswith(".npz"), "source", text, f"must be one of {known}, or the path of an .npz file")
+    check(folder is None, "folder", folder, f"is for {known}; a path needs none")
+    return File(text)
+
+
+def load(text: str, folder: str | None = None) -> Dataset:
+    """Read the data set that a text names, as `find_source` finds it."""
+    return find_source(text, folder).load()
