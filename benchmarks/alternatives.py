@@ -81,7 +81,7 @@ def softmax_ways(steps: int = 93) -> dict[str, Work]:
         return jax.random.permutation(key, held)[: steps * BATCH].reshape(steps, BATCH)
 
     dataset = safari.Dataset(x, y, x[:10], y[:10], client=np.arange(len(x)) % 10)
-    federation = safari.federate(dataset, partition="client", server_samples=0)
+    federation = safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0))
     shard = federation.client(jnp.int32(0))
     ways = {
         TAKEN: jax.jit(lambda: epoch(rows, order)),
@@ -103,7 +103,7 @@ def network_ways(steps: int = 7) -> dict[str, Work]:
     """safari's own step, its convolutions lowered in other ways."""
     x, y = samples(5000, (32, 32, 3))
     dataset = safari.Dataset(x, y, x[:10], y[:10], client=np.arange(len(x)) % 10, augment=False)
-    federation = safari.federate(dataset, partition="client", server_samples=0)
+    federation = safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0))
     model, key, shard = safari.CNN(), jax.random.key(0), federation.client(jnp.int32(0))
     params, task = model.init(key, dataset.shape, 10), Task(model, federation)
 

@@ -44,8 +44,8 @@ def timed(program, run, carry, rounds):
 
 
 def mnist_run(dataset, seed):
-    sizes = {"clients": 10, "samples_per_client": 5400, "server_samples": 1000}
-    federation = safari.federate(dataset, **sizes, server_disjoint=False, seed=seed)
+    server = safari.ServerSet(1000, disjoint=False)
+    federation = safari.federate(dataset, safari.Classes(samples_per_client=5400), server, seed=seed)
     algorithm = safari.Safari(safari.FedAvg(), safari.ServerSGD(), q=0.8)
     missing = safari.Participation(excluded=4, per_round=5)
     return prepare(federation, algorithm, safari.Logistic(), missing, ROUNDS, seed, 1, "float32")
@@ -76,8 +76,8 @@ def random_images():
     return safari.Dataset(x, y, x[:1000], y[:1000], augment=True)
 
 
-def cifar_run(dataset, precision, rounds=5000, seed=0, **sizes):
-    federation = safari.federate(dataset, clients=10, classes_per_client=10, **sizes)
+def cifar_run(dataset, precision, rounds=5000, seed=0):
+    federation = safari.federate(dataset, safari.Classes(classes_per_client=10), safari.ServerSet(0))
     algorithm = safari.FedAvg(batch_size=500, clip=10.0)
     chosen = safari.Participation(per_round=5)
     return prepare(federation, algorithm, safari.CNN(), chosen, rounds, seed, rounds, precision)
@@ -88,7 +88,7 @@ def rate(rounds, seconds):
 
 
 def cifar(precision):
-    run = cifar_run(random_images(), precision, server_samples=0)
+    run = cifar_run(random_images(), precision)
     carry = start(run)
     program, compiling = program_for(run, carry)
     seconds, _ = timed(program, run, carry, CIFAR_ROUNDS)
@@ -101,7 +101,7 @@ def cifar(precision):
 
 def worker():
     """One of several processes: says when it is ready, trains for a while when told to, says how fast."""
-    run = cifar_run(random_images(), "bfloat16", server_samples=0)
+    run = cifar_run(random_images(), "bfloat16")
     carry = start(run)
     program, _ = program_for(run, carry)
     carry, _ = program(run, carry, 0, 2)
@@ -133,7 +133,7 @@ def accuracies(precision):
     dataset = load("cifar10")
     found = []
     for seed in range(SEEDS):
-        training = Training(cifar_run(dataset, precision, ACCURACY_ROUNDS, seed, server_samples=0))
+        training = Training(cifar_run(dataset, precision, ACCURACY_ROUNDS, seed))
         while not training.finished:
             training.advance()
         found.append(training.history["accuracy"][-1])

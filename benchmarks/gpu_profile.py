@@ -79,7 +79,7 @@ def kind(name):
 
 def main():
     check_for_a_gpu()
-    run = cifar_run(random_images(), "bfloat16", server_samples=0)
+    run = cifar_run(random_images(), "bfloat16")
     carry, rates, by_kind = start(run), {}, Counter()
     for name, way in WAYS.items():
         program = compiled(run, carry, way)

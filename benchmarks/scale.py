@@ -46,7 +46,7 @@ def measure(folder: Path, clients: int) -> dict[str, float]:
     began = time.perf_counter()
     owner = np.arange(clients * SAMPLES, dtype=np.int32) // SAMPLES
     dataset = safari.Dataset(x, y, x[:5000], y[:5000], client=owner)
-    federation = safari.federate(dataset, partition="client", server_samples=0)
+    federation = safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0))
     participation = safari.Participation(per_round=PER_ROUND)
     algorithm = safari.FedAvg(batch_size=SAMPLES, local_epochs=5)
     run = prepare(federation, algorithm, safari.Logistic(), participation, ROUNDS, 0, ROUNDS, "float32")

@@ -33,7 +33,7 @@ def parts():
         sys.exit(f"benchmarks/step.py: {error}")
     client = np.random.default_rng(0).permutation(np.arange(len(data.y)) % 10)
     dataset = safari.Dataset(data.x, data.y, data.x_test, data.y_test, client=client)
-    federation = safari.federate(dataset, partition="client", server_samples=0)
+    federation = safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0))
     task, key = Task(safari.Logistic(), federation), jax.random.key(0)
     shard = federation.client(jnp.int32(0))
     params = safari.Logistic().init(key, dataset.shape, dataset.classes)

@@ -1,56 +1,68 @@
-"""Writes docs/spec.md from the nouns' own signatures: python docs/make_reference.py"""
+"""Writes docs/spec.md from the nouns' own signatures and docstrings: python docs/make_reference.py"""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from safari.algorithms import CLIENT_ALGORITHMS, AdaptiveQ, Safari, ServerSGD
-from safari.data import federate
+from safari.algorithms import AdaptiveQ
+from safari.data import ServerSet, federate
 from safari.engine import train
-from safari.experiment.schema import REQUIRED, Key, describe, keys_of
-from safari.experiment.spec import ALGORITHMS
+from safari.experiment.schema import NAME, REQUIRED, Key, describe, keys_of
+from safari.experiment.spec import NOT_TRAIN
 from safari.experiment.sweep.cells import SWEEP_KEYS
-from safari.models import MODELS
-from safari.participation import AVAILABILITIES, Participation
+from safari.participation import Participation
+from safari.registry import (
+    ALGORITHMS,
+    AVAILABILITIES,
+    MODELS,
+    PARTITIONS,
+    SOURCES,
+    Noun,
+    Registry,
+    registry_of,
+)
 
 HEAD = """# Spec reference
 
-Written by `python docs/make_reference.py` from the signatures of the code. What the keys mean
-is said in the docstrings of the same names (`help(safari.federate)`, ...) and in the
-[guide](guide.md).
+Written by `python docs/make_reference.py` from the signatures and docstrings of the code.
+
+A key that holds another noun is a table of its own. Its key `name` says which one, and a name alone may
+stand for the table: `partition = "iid"`. Wherever a name stands, `module:Class` or `file.py:Class` names
+a class of your own, whose fields become keys ([Extending safari](extending.md)).
+
+An algorithm that acts on one side alone (`fedavg`, `sgd`, your own client method) is described by the
+table of that side: `[algorithm.clients]` or `[algorithm.server]`. So one file serves all algorithms:
+`safari run FILE algorithm.name=scaffold` leaves out the keys that it has no use for.
 """
+Section = tuple[str, str, dict[str, Key]]
 
 
-def named(default: str, choices: Any) -> dict[str, Key]:
-    return {"name": Key(tuple(choices), default)}
-
-
-def tables() -> Iterator[tuple[str, str, dict[str, Key]]]:
-    yield "data", "who holds what", keys_of(federate)
-    yield "participation", "who takes part", keys_of(Participation, ("availability",))
-    for name, pattern in AVAILABILITIES.items():
-        yield "participation.availability", f'with `name = "{name}"`', keys_of(pattern)
-    for name, model in MODELS.items():
-        yield "model", f'with `name = "{name}"`', keys_of(model)
-    algorithm = {**named("safari", ALGORITHMS), **keys_of(Safari, ("clients", "server"))}
-    yield "algorithm", "what trains", algorithm
+def sections() -> Iterator[Section]:
+    source = {
+        "source": Key(str, "digits", "The name of a data set, the path of an .npz file, or `module:Class`.")
+    }
+    yield "data", "who holds what", {**source, **keys_of(federate, ("source", "folder"))}
+    yield from each("data", SOURCES, "source")
+    yield from each("data.partition", PARTITIONS)
+    yield "data.server", "the server's own samples", keys_of(ServerSet)
+    yield "participation", "who takes part", keys_of(Participation)
+    yield from each("participation.availability", AVAILABILITIES)
+    yield from each("model", MODELS)
+    whole = [name for name in ALGORITHMS if ALGORITHMS[name].table is None]
+    for name in whole:
+        yield "algorithm", f'with `name = "{name}"`', keys_of(ALGORITHMS[name])
     yield "algorithm.q", 'instead of a number; `q = "adaptive"` for the defaults', keys_of(AdaptiveQ)
-    for name, clients in CLIENT_ALGORITHMS.items():
-        yield "algorithm.clients", f'with `name = "{name}"`', keys_of(clients)
-    yield "algorithm.server", "how the server trains", keys_of(ServerSGD)
-    parts = ("federation", "algorithm", "model", "participation", "on_progress")
-    yield "train", "how long", keys_of(train, parts)
-    yield (
-        "sweep",
-        "for `safari sweep`: `grid` holds the keys of the other tables, each with a list",
-        SWEEP_KEYS,
-    )
+    for side in ("clients", "server"):
+        names = [name for name in ALGORITHMS if ALGORITHMS[name].table == side]
+        for name in names:
+            yield f"algorithm.{side}", f'with `name = "{name}"`', keys_of(ALGORITHMS[name])
+    yield "train", "how long, and how exactly", keys_of(train, NOT_TRAIN)
+    about = "for `safari sweep`: `grid` holds the keys of the other tables, each with a list"
+    yield "sweep", about, SWEEP_KEYS
 
 
-def text(key: Key) -> str:
-    if isinstance(key.hint, tuple):
-        return ", ".join(f"`{choice}`" for choice in key.hint)
-    return describe(key.hint).replace("|", "\\|")
+def each(table: str, registry: Registry, key: str = NAME) -> Iterator[Section]:
+    for name in registry:
+        yield table, f'with `{key} = "{name}"`', keys_of(registry[name])
 
 
 def default(table: str, name: str, key: Key) -> str:
@@ -60,19 +72,29 @@ def default(table: str, name: str, key: Key) -> str:
         return "must be given"
     if key.default is None:
         return "not set"
+    if isinstance(key.default, Noun):
+        registry = registry_of(type(key.default))
+        return "its defaults" if registry is None else f"`{registry.name_of(type(key.default))}`"
     value = list(key.default) if isinstance(key.default, tuple) else key.default
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
+def row(table: str, name: str, key: Key) -> str:
+    meaning = key.meaning[:1].upper() + key.meaning[1:]
+    cells = (f"`{name}`", describe(key), default(table, name, key), meaning.replace("|", "\\|"))
+    return f"| {' | '.join(cells)} |"
+
+
 def reference() -> str:
     parts = [HEAD]
-    for table, about, keys in tables():
+    for table, about, keys in sections():
         parts.append(f"\n## [{table}], {about}\n")
         if not keys:
             parts.append("\nNo keys.\n")
             continue
-        rows = [f"| `{name}` | {text(key)} | {default(table, name, key)} |" for name, key in keys.items()]
-        parts.append("\n| key | may hold | default |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+        rows = [row(table, name, key) for name, key in keys.items()]
+        head = "\n| key | may hold | default | what it means |\n|---|---|---|---|\n"
+        parts.append(head + "\n".join(rows) + "\n")
     return "".join(parts)
 
 

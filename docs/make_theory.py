@@ -20,7 +20,7 @@ PAGE = FOLDER / "theory.md"
 STUDY = FOLDER / "theory" / "adaptive-q.csv"
 OUTPUT = re.compile(r"<!-- output: (?P<command>.+?) -->\n(?:\n```text\n.*?\n```\n)?", re.DOTALL)
 TABLE = re.compile(r"<!-- table: adaptive-q -->.*?<!-- end of table -->", re.DOTALL)
-GROUP = ("data.classes_per_client", "participation.excluded", "data.server_samples", "algorithm.q")
+GROUP = ("data.partition.classes_per_client", "participation.excluded", "data.server.samples", "algorithm.q")
 NAMES = {
     "0.2": "0.2",
     "0.5": "0.5",

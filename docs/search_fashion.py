@@ -32,14 +32,14 @@ def candidate(name: str) -> SweepSpec:
     if parts is None:
         raise SystemExit(f"{name}: no candidate; the name of one looks like p2m20E10")
     samples = int(parts["samples"] or 400)
-    data: dict[str, Any] = {"source": "fashion-mnist", "clients": 150, "samples_per_client": samples}
+    partition: dict[str, Any] = {"clients": 150, "samples_per_client": samples}
     if parts["split"] == "p":
-        data["classes_per_client"] = int(parts["level"])
+        partition["classes_per_client"] = int(parts["level"])
     else:
-        data |= {"partition": "dirichlet", "alpha": float(parts["level"])}
+        partition |= {"name": "dirichlet", "alpha": float(parts["level"])}
     clients = {"local_epochs": int(parts["epochs"]), "batch_size": 64 if samples == 400 else 10}
     base = {
-        "data": data,
+        "data": {"source": "fashion-mnist", "partition": partition},
         "model": {"name": "mlp"},
         "algorithm": {"name": "fedavg", "clients": clients},
         "train": {"rounds": ROUNDS, "evaluate_every": EVERY},
@@ -78,12 +78,12 @@ def scores(folder: Path) -> Iterator[dict[str, Any]]:
             ]
             ours[s] = 100 * sum(map(sum, found)) / max(sum(map(len, found)), 1)
         yield {
-            "p": first.get("data.classes_per_client"),
-            "dirichlet": first.get("data.alpha"),
+            "p": first.get("data.partition.classes_per_client"),
+            "dirichlet": first.get("data.partition.alpha"),
             "m": "all" if everyone else str(first["participation.per_round"]),
             "local_epochs": first.get("algorithm.clients.local_epochs", 1),
             "batch_size": first.get("algorithm.clients.batch_size", 64),
-            "samples_per_client": first.get("data.samples_per_client", 400),
+            "samples_per_client": first.get("data.partition.samples_per_client", 400),
             "rounds": rounds,
             "seeds": len(runs) // len(EXCLUDED),
             **{f"s{s}": round(value, 2) for s, value in ours.items()},

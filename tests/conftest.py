@@ -42,7 +42,7 @@ def compiled_as_it_pays(request):
 
 @pytest.fixture(scope="session")
 def digits() -> "safari.Federation":
-    return safari.federate("digits", samples_per_client=120, server_samples=50)
+    return safari.federate("digits", safari.Classes(samples_per_client=120), safari.ServerSet(50))
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,12 @@
 """What the engine draws, laid out round by round for the oracle."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from oracle import Turn, World
 from safari.engine import Run, draw_turn
 from safari.models import Params
 
@@ -15,28 +18,37 @@ def inputs(run: Run) -> np.ndarray:
     return np.concatenate([x, np.ones((len(x), 1))], axis=1)
 
 
-def rounds_of(run: Run, steps: int, size: int, server_steps: int):
-    """Yields (coin, {client: batches}, server batches) as `oracle.safari` wants them."""
+def world_of(run: Run) -> World:
+    """Who holds what in a run, as its algorithm left the federation."""
     federation = run.task.federation
     x, y = inputs(run), np.asarray(federation.dataset.y)
+    held = [federation.held_by(client) for client in range(federation.size)]
+    server = federation.held_by(None)
+    return World([(x[mine], y[mine]) for mine in held], (x[server], y[server]), federation.dataset.classes)
 
+
+def turns_of(run: Run):
+    """Yields the turns of a run, as the oracle wants them."""
+    federation = run.task.federation
+    x, y = inputs(run), np.asarray(federation.dataset.y)
     schedule = jax.jit(lambda *arguments: federation.schedule(*arguments), static_argnums=(2, 3))
     draw = jax.jit(lambda availability, number: draw_turn(run, availability, number))
 
-    def batches(shard, key, steps):
-        plan = schedule(shard, key, steps, min(size, int(shard.count)))
-        return [(x[samples], y[samples]) for samples in np.asarray(plan.samples)]
+    def batches(shard, key, steps, size):
+        plan = schedule(shard, key, steps, size)
+        rows = zip(np.asarray(plan.samples), np.asarray(plan.weight), strict=True)
+        return [(x[samples[weight > 0]], y[samples[weight > 0]]) for samples, weight in rows]
+
+    def of_client(key, client, steps, size):
+        own = jax.random.fold_in(key, client)
+        return batches(federation.client(jnp.int32(client)), own, steps, min(size, federation.largest))
 
     availability = run.roster.init(run.streams)
     for number in range(run.rounds):
         availability, _, turn = draw(availability, jnp.int32(number))
-        cohort = {
-            int(client): batches(
-                federation.client(client), jax.random.fold_in(turn.client_batches, client), steps
-            )
-            for client in turn.cohort.clients[turn.cohort.reported]
-        }
-        yield float(turn.coin), cohort, batches(federation.server, turn.server_batches, server_steps)
+        cohort = [int(client) for client in turn.cohort.clients[turn.cohort.reported]]
+        of_server = partial(batches, federation.server, turn.server_batches)
+        yield Turn(number, float(turn.coin), cohort, partial(of_client, turn.client_batches), of_server)
 
 
 def as_matrix(params: Params) -> np.ndarray:

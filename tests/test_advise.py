@@ -22,18 +22,20 @@ batch_size = 10
 batch_size = 10
 """
 MISSING = """
-[data]
+[data.partition]
 samples_per_client = 100
-server_samples = 100
+[data.server]
+samples = 100
 [participation]
 excluded = 4
 per_round = 5
 """
 ALIKE = """
-[data]
-partition = "iid"
+[data.partition]
+name = "iid"
 samples_per_client = 130
-server_samples = 20
+[data.server]
+samples = 20
 """
 
 
@@ -88,9 +90,9 @@ def test_a_pilot_run_must_be_of_the_same_federation(tmp_path):
 
 
 def test_without_server_samples_there_is_nothing_to_advise(tmp_path):
-    shown = advise(tmp_path, "[data]\nserver_samples = 0\n")
+    shown = advise(tmp_path, "[data.server]\nsamples = 0\n")
     assert shown.exit_code == 2
-    assert "data.server_samples" in shown.output
+    assert "data.server.samples" in shown.output
     assert not (tmp_path / "out").exists()
 
 

@@ -64,9 +64,7 @@ def test_assisted_algorithm_equals_the_oracle(digits, name):
 
 def test_clients_of_unequal_size_equal_the_oracle():
     """Ragged clients: fewer steps for small ones, all samples where a batch does not fill."""
-    federation = safari.federate(
-        "digits", partition="iid", clients=8, size_skew=2.4, server_samples=9, seed=3
-    )
+    federation = safari.federate("digits", safari.IID(clients=8, size_skew=2.4), safari.ServerSet(9), seed=3)
     counts = np.asarray(federation.clients.count)
     size = 16
     assert counts.min() < size < counts.max()

@@ -59,7 +59,7 @@ def _gauge(
     x = chance.integers(0, 256, (samples, *shape), dtype=np.uint8)
     y, client = np.arange(samples) % 10, np.arange(samples) % CLIENTS
     dataset = safari.Dataset(x, y, x[:100], y[:100], client=client)
-    federation = safari.federate(dataset, partition="client", server_samples=0)
+    federation = safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0))
     steps = held // batch
     algorithm = safari.FedAvg(local_rate=RATE, local_steps=round(steps * waste), batch_size=batch)
     participation = safari.Participation(per_round=PER_ROUND)

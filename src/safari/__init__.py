@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         Turn,
         note,
     )
-    from safari.data import Coverage, Dataset, Federation, federate
+    from safari.data import Coverage, Dataset, Federation, ServerSet, federate
     from safari.devices import use_cores
     from safari.engine import Diverged, Result, Training
     from safari.engine.train import train
@@ -40,7 +40,7 @@ _NAMES = {
         "Turn",
         "note",
     ),
-    "data": ("Coverage", "Dataset", "Federation", "federate"),
+    "data": ("Coverage", "Dataset", "Federation", "ServerSet", "federate"),
     "devices": ("use_cores",),
     "engine": ("Diverged", "Result", "Training", "train"),
     "errors": ("InputError",),

@@ -29,6 +29,19 @@ ALGORITHMS = {
 Q_RULES = {
     "adaptive": "algorithms.adaptive_q:AdaptiveQ",
 }
+PARTITIONS = {
+    "classes": "data.partitions.classes:Classes",
+    "dirichlet": "data.partitions.dirichlet:Dirichlet",
+    "iid": "data.partitions.iid:IID",
+    "column": "data.partitions.by_column:ByColumn",
+}
+SOURCES = {
+    "digits": "data.sources.digits:Digits",
+    "mnist": "data.sources.mnist:MNIST",
+    "fashion-mnist": "data.sources.fashion_mnist:FashionMNIST",
+    "cifar10": "data.sources.cifar10:CIFAR10",
+    "file": "data.sources.file:File",
+}
 AVAILABILITIES = {
     "always": "participation.availability.always:Always",
     "bernoulli": "participation.availability.bernoulli:Bernoulli",
@@ -48,6 +61,8 @@ BASES = {
     "algorithm": "algorithms.base:Algorithm",
     "q": "algorithms.adaptive_q:AdaptiveQ",
     "availability": "participation.availability.base:Availability",
+    "partition": "data.partitions.base:Partition",
+    "source": "data.sources.base:Source",
     "model": "models.base:Model",
 }
 
@@ -55,7 +70,7 @@ BASES = {
 def public_classes() -> dict[str, tuple[str, ...]]:
     """The classes listed here, by the module that holds them."""
     found: dict[str, tuple[str, ...]] = {}
-    for table in (BASES, ALGORITHMS, AVAILABILITIES, MODELS):
+    for table in (BASES, ALGORITHMS, PARTITIONS, SOURCES, AVAILABILITIES, MODELS):
         for place in table.values():
             module, _, name = place.partition(":")
             found[module] = (*found.get(module, ()), name)

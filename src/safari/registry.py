@@ -21,7 +21,7 @@ import equinox as eqx
 from safari import names
 from safari.errors import InputError, unknown_name
 
-STATIC_TYPES = (int, bool, str, type(None))
+STATIC_TYPES = (int, bool, str, Path, type(None))
 
 
 class Noun(eqx.Module):
@@ -173,10 +173,12 @@ def _load(place: str) -> type:
 ALGORITHMS = Registry("algorithm", names.BASES["algorithm"], names.ALGORITHMS)
 Q_RULES = Registry("rule for q", names.BASES["q"], names.Q_RULES)
 AVAILABILITIES = Registry("availability", names.BASES["availability"], names.AVAILABILITIES)
+PARTITIONS = Registry("partition", names.BASES["partition"], names.PARTITIONS)
+SOURCES = Registry("source", names.BASES["source"], names.SOURCES)
 MODELS = Registry("model", names.BASES["model"], names.MODELS)
 
 
-REGISTRIES = (ALGORITHMS, Q_RULES, AVAILABILITIES, MODELS)
+REGISTRIES = (ALGORITHMS, Q_RULES, PARTITIONS, SOURCES, AVAILABILITIES, MODELS)
 
 
 def registry_of(cls: type) -> Registry | None:

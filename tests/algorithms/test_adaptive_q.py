@@ -79,8 +79,10 @@ def test_where_no_gradient_is_seen_the_server_goes_on(digits, rule):
 
 def test_without_missing_clients_q_is_larger():
     everyone = safari.Participation(per_round=10)
-    sizes = {"samples_per_client": 100, "server_samples": 300}
-    by_class, iid = (safari.federate("digits", partition=how, **sizes) for how in ("classes", "iid"))
+    by_class, iid = (
+        safari.federate("digits", partition(samples_per_client=100), safari.ServerSet(300))
+        for partition in (safari.Classes, safari.IID)
+    )
     missing = trained(by_class, safari.AdaptiveQ(forget=0.9)).history["q"][5:].mean()
     complete_ = trained(iid, safari.AdaptiveQ(forget=0.9), participation=everyone).history["q"][5:].mean()
     assert complete_ > 1.5 * missing
@@ -187,6 +189,6 @@ def changed(samples: jax.Array, shard: Shard) -> jax.Array:
 
 
 def test_a_server_set_too_small_to_hold_out_is_refused():
-    tiny = safari.federate("digits", samples_per_client=100, server_samples=2)
+    tiny = safari.federate("digits", safari.Classes(samples_per_client=100), safari.ServerSet(2))
     with pytest.raises(InputError, match="holdout"):
         prepared(tiny, safari.AdaptiveQ())

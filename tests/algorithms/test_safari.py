@@ -97,7 +97,7 @@ def test_match_takes_as_many_steps_as_a_client(digits):
 
 
 def test_weights_by_size_follow_the_samples():
-    federation = safari.federate("digits", partition="iid", clients=5, size_skew=1.0)
+    federation = safari.federate("digits", safari.IID(clients=5, size_skew=1.0))
     by_size, equal = (
         safari.train(federation, safari.FedAvg(weights=weights), rounds=1).params["bias"]
         for weights in ("size", "equal")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from safari.cli import app
 
 SPEC = """
-[data]
+[data.partition]
 samples_per_client = 100
 [participation]
 excluded = 4
@@ -61,21 +61,33 @@ OVERRIDES = {
         "clients are 0 to 9",
     ),
     "dropout above 1": ("participation.dropout=2", "participation.dropout", "must be between 0 and 1"),
-    "p > classes": ("data.classes_per_client=11", "data.classes_per_client", "the data has only 10 classes"),
-    "p = 0": ("data.classes_per_client=0", "data.classes_per_client", "at least 1"),
-    "no clients": ("data.clients=0", "data.clients", "at least 1"),
-    "more clients than samples": ("data.clients=5000", "data.clients", "there are only"),
-    "clients too large": ("data.samples_per_client=5000", "data.samples_per_client", "at the most"),
-    "n_T = 0 with safari": ("data.server_samples=0", "data.server_samples", "give it at least 1 sample"),
-    "n_T larger than the data": ("data.server_samples=99999", "data.server_samples", "has only 1442 samples"),
-    "n_T takes everything": ("data.server_samples=1442", "data.server_samples", "leaves no sample"),
+    "p > classes": (
+        "data.partition.classes_per_client=11",
+        "data.partition.classes_per_client",
+        "the data has only 10 classes",
+    ),
+    "p = 0": ("data.partition.classes_per_client=0", "data.partition.classes_per_client", "at least 1"),
+    "no clients": ("data.partition.clients=0", "data.partition.clients", "at least 1"),
+    "more clients than samples": ("data.partition.clients=5000", "data.partition.clients", "there are only"),
+    "clients too large": (
+        "data.partition.samples_per_client=5000",
+        "data.partition.samples_per_client",
+        "at the most",
+    ),
+    "n_T = 0 with safari": ("data.server.samples=0", "data.server.samples", "give it at least 1 sample"),
+    "n_T larger than the data": ("data.server.samples=99999", "data.server.samples", "has only 1442 samples"),
+    "n_T takes everything": ("data.server.samples=1442", "data.server.samples", "leaves no sample"),
     "unknown source": ("data.source=mnits", "data.source", "must be one of digits, mnist"),
-    "unknown partition": ("data.partition=random", "data.partition", "'classes' or 'dirichlet'"),
-    "no client column": ("data.partition=client", "data.partition", "has no client column"),
-    "alpha = 0": ("data.partition=dirichlet data.alpha=0", "data.alpha", "must be above 0"),
+    "unknown partition": ("data.partition=random", "data.partition.name", "known are classes, dirichlet"),
+    "no client column": ("data.partition=column", "data.partition", "has no client column"),
+    "alpha = 0": (
+        "data.partition=dirichlet data.partition.alpha=0",
+        "data.partition.alpha",
+        "must be above 0",
+    ),
     "missing class unknown": (
-        "data.server_missing_classes=[12]",
-        "data.server_missing_classes",
+        "data.server.missing_classes=[12]",
+        "data.server.missing_classes",
         "from 0 to 9",
     ),
     "missing folder": ("data.source=mnist data.folder=nowhere", "data.folder", "no such folder"),
@@ -199,7 +211,7 @@ OWN_FILES = {
 def test_bad_files_of_ones_own_are_refused(folder, case):
     write, key, allowed = OWN_FILES[case]
     write(folder / "own.npz")
-    arguments = ["run", "spec.toml", "data.source=own.npz", "data.server_samples=5", "--out", "run"]
+    arguments = ["run", "spec.toml", "data.source=own.npz", "data.server.samples=5", "--out", "run"]
     assert_refused(arguments, key, allowed)
 
 
@@ -209,7 +221,7 @@ def test_too_many_samples_for_the_server_can_empty_a_client(folder):
         "run",
         "spec.toml",
         "data.source=own.npz",
-        "data.partition=client",
+        "data.partition=column",
         "participation.excluded=0",
     ]
     for seed in range(20):
@@ -220,7 +232,7 @@ def test_too_many_samples_for_the_server_can_empty_a_client(folder):
                 app,
                 [
                     *arguments,
-                    "data.server_samples=40",
+                    "data.server.samples=40",
                     f"data.seed={seed}",
                     "participation.per_round=1",
                     "--out",

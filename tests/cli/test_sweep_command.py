@@ -6,9 +6,10 @@ from typer.testing import CliRunner
 from safari.cli import app
 
 SPEC = """
-[data]
+[data.partition]
 samples_per_client = 100
-server_samples = 20
+[data.server]
+samples = 20
 [algorithm.server]
 steps = 2
 [train]

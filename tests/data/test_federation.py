@@ -1,11 +1,15 @@
 """Federations: the server's set, coverage, batches."""
 
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import safari
+from refusals import assert_refused
 from safari.data.augment import crop_and_flip
 
 
@@ -16,20 +20,21 @@ def test_the_seed_of_the_partition_is_its_own():
 
 
 def test_server_samples_are_taken_from_the_clients_by_default():
-    apart = safari.federate("digits", server_samples=300)
-    shared = safari.federate("digits", server_samples=300, server_disjoint=False)
+    apart = safari.federate("digits", server=safari.ServerSet(300))
+    shared = safari.federate("digits", server=safari.ServerSet(300, disjoint=False))
     clients = lambda f: np.concatenate([f.held_by(i) for i in range(10)])  # noqa: E731
     assert not np.isin(clients(apart), apart.held_by(None)).any()
     assert np.isin(clients(shared), shared.held_by(None)).any()
 
 
 def test_a_smaller_server_set_is_part_of_a_larger_one():
-    small, large = (safari.federate("digits", server_samples=n).held_by(None) for n in (30, 200))
+    servers = (safari.ServerSet(samples) for samples in (30, 200))
+    small, large = (safari.federate("digits", server=server).held_by(None) for server in servers)
     assert np.isin(small, large).all()
 
 
 def test_the_server_set_follows_the_population():
-    federation = safari.federate("digits", server_samples=1000, server_disjoint=False)
+    federation = safari.federate("digits", server=safari.ServerSet(1000, disjoint=False))
     y = np.asarray(federation.dataset.y)
     share = np.bincount(y[federation.held_by(None)]) / 1000
     assert np.abs(share - np.bincount(y) / len(y)).max() < 0.03
@@ -37,17 +42,66 @@ def test_the_server_set_follows_the_population():
 
 def test_the_server_set_can_miss_classes_and_be_skewed():
     def labels(**keys):
-        federation = safari.federate("digits", **keys)
+        federation = safari.federate("digits", server=safari.ServerSet(**keys))
         return np.asarray(federation.dataset.y)[federation.held_by(None)]
 
-    assert set(labels(server_missing_classes=(0, 1, 2))) == set(range(3, 10))
-    skewed = np.bincount(labels(server_alpha=2.0, server_samples=100), minlength=10)
+    assert set(labels(missing_classes=(0, 1, 2))) == set(range(3, 10))
+    skewed = np.bincount(labels(samples=100, alpha=2.0), minlength=10)
     assert skewed.sum() == 100
     assert skewed.max() > 30
 
 
+REFUSED_SERVERS = {
+    "negative": (lambda: safari.ServerSet(-1), "samples = -1: ", "0 or more"),
+    "alpha = 0": (lambda: safari.ServerSet(alpha=0.0), "alpha = 0.0: ", "must be above 0"),
+    "more than there are": (
+        lambda: safari.federate("digits", server=safari.ServerSet(99_999)),
+        "server.samples = 99999: ",
+        "the data has only 1442 samples",
+    ),
+    "all there are": (
+        lambda: safari.federate("digits", server=safari.ServerSet(1442)),
+        "server.samples = 1442: ",
+        "leaves no sample for the clients",
+    ),
+    "an unknown class": (
+        lambda: safari.federate("digits", server=safari.ServerSet(missing_classes=(12,))),
+        "server.missing_classes = 12: ",
+        "from 0 to 9",
+    ),
+    "more of a class than there are": (
+        lambda: safari.federate("digits", server=safari.ServerSet(1000, alpha=0.1)),
+        "server.alpha = 0.1: ",
+        "take a larger alpha, fewer samples or another seed",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_SERVERS)
+def test_server_sets_that_cannot_be_are_refused_in_one_line(case):
+    assert_refused(*REFUSED_SERVERS[case])
+
+
+WRONG_CALLS = {
+    "federate(5)": "source = 5: must be a name, a path, a Dataset or a Source",
+    "federate(safari.Digits)": "source = <class 'safari.data.sources.digits.Digits'>: must be a name",
+    "federate('digits', 'iid')": "partition = iid: must be a Partition, such as Classes()",
+    "federate('digits', safari.IID)": "partition = <class 'safari.data.partitions.iid.IID'>: must be a",
+    "federate('digits', safari.IID(), 50)": "server = 50: must be a ServerSet, such as ServerSet(100)",
+}
+
+
+def test_what_is_no_noun_is_refused_in_one_line():
+    """In a process of its own: the tests' run-time type checks would come first."""
+    attempt = "try: safari.{}\nexcept safari.InputError as error: print(error)\n"
+    program = "import safari\n" + "".join(attempt.format(call) for call in WRONG_CALLS)
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    for line, expected in zip(finished.stdout.splitlines(), WRONG_CALLS.values(), strict=True):
+        assert line.startswith(expected)
+
+
 def test_coverage_and_ceiling_are_what_the_excluded_clients_leave():
-    federation = safari.federate("digits", classes_per_client=1)
+    federation = safari.federate("digits", safari.Classes(classes_per_client=1))
     y, y_test = (np.asarray(part) for part in (federation.dataset.y, federation.dataset.y_test))
     gone = {int(y[federation.held_by(i)][0]) for i in (0, 3)}
     coverage = federation.coverage([0, 3])
@@ -98,7 +152,7 @@ def test_augmentation_is_for_training_batches_alone():
     x = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3), dtype=np.uint8)
     dataset = safari.Dataset(x, np.arange(40) % 2, x, np.arange(40) % 2)
     plain, augmented = (
-        safari.federate(dataset, partition="iid", clients=2, server_samples=4, augment=flag)
+        safari.federate(dataset, safari.IID(clients=2), safari.ServerSet(4), augment=flag)
         for flag in (False, True)
     )
     rows, weight, key = plain.gather(jnp.arange(8)), jnp.full(8, 1 / 8), jax.random.key(0)

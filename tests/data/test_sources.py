@@ -3,13 +3,16 @@
 import gzip
 import pickle
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import safari
-from safari.data.sources import CATALOG, load
+from refusals import assert_refused
+from safari.data.sources import CATALOG, find_source, load
 from safari.data.sources.download import Download, fetch
+from safari.registry import SOURCES
 
 
 def idx_bytes(array):
@@ -81,7 +84,7 @@ def test_own_file_with_all_columns(tmp_path):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(50, 4)), np.arange(50) % 2
     np.savez(tmp_path / "own.npz", x=x, y=y, client=np.arange(50) // 10, x_test=x[:10], y_test=y[:10])
-    federation = safari.federate(str(tmp_path / "own.npz"), partition="client", server_samples=5)
+    federation = safari.federate(str(tmp_path / "own.npz"), safari.ByColumn(), safari.ServerSet(5))
     assert federation.size == 5
     assert federation.dataset.x.dtype == np.float32
     assert len(federation.dataset.y_test) == 10
@@ -148,3 +151,97 @@ def test_digits_are_those_of_scikit_learn():
     assert len(dataset.y) + len(dataset.y_test) == 1797
     np.testing.assert_array_equal(np.asarray(dataset.shaped(dataset.x))[:4, :, :, 0], bunch.images[:4])
     assert np.bincount(bunch.target).sum() == 1797
+
+
+def test_every_named_set_is_in_the_catalog_and_is_a_source():
+    assert [name for name in SOURCES if name != "file"] == list(CATALOG)
+    for name in CATALOG:
+        assert find_source(name, "somewhere") == SOURCES[name]("somewhere")
+
+
+@pytest.mark.parametrize("kind", [safari.MNIST, safari.FashionMNIST])
+def test_a_named_set_as_a_noun_reads_what_its_name_reads(small_mnist, kind):
+    (small_mnist / "mnist").rename(small_mnist / "raw")
+    federation = safari.federate(kind(str(small_mnist / "raw")), safari.IID(2), safari.ServerSet(5))
+    assert federation.dataset.shape == (28, 28, 1)
+    assert len(federation.dataset.y) == 40
+    assert federation.dataset.name == {safari.MNIST: "mnist", safari.FashionMNIST: "fashion-mnist"}[kind]
+
+
+def test_digits_as_a_noun_are_the_embedded_ones():
+    assert safari.federate(safari.Digits()).dataset is load("digits")
+
+
+def test_a_file_as_a_noun_is_the_file_by_its_path(tmp_path):
+    path = str(tmp_path / "own.npz")
+    np.savez(path, x=np.arange(150.0)[:, None], y=np.arange(150) % 3)
+    by_noun, by_path = (safari.federate(source, safari.IID(3)) for source in (safari.File(path), path))
+    np.testing.assert_array_equal(by_noun.samples, by_path.samples)
+    assert by_noun.dataset.name == by_path.dataset.name == "own"
+
+
+class Spirals(safari.Source):
+    """A source of a user's own, with a whole number and a number."""
+
+    samples: int = 90
+    noise: float = 0.1
+
+    def load(self):
+        if self.samples < 9:
+            raise safari.InputError("samples", self.samples, "must be 9 or more")
+        rng, y = np.random.default_rng(0), np.arange(self.samples) % 3
+        angle = np.linspace(0, 4, self.samples) + 2 * y
+        x = np.stack([np.cos(angle), np.sin(angle)], 1) + self.noise * rng.standard_normal((self.samples, 2))
+        return safari.Dataset(x, y, x[:9], y[:9], name="spirals")
+
+
+def test_a_source_of_ones_own_is_used():
+    federation = safari.federate(Spirals(60), safari.IID(clients=4), safari.ServerSet(8))
+    assert federation.dataset.name == "spirals"
+    assert len(federation.dataset.y) == 60
+    assert federation.size == 4
+    assert len(safari.train(federation, safari.FedAvg(), rounds=2).history) == 2
+
+
+class Gives(safari.Source):
+    """Gives what it was told to."""
+
+    what: Callable
+
+    def load(self):
+        return self.what()
+
+
+WRONG_SOURCES = {
+    "its own words": (Spirals(2), "source.samples = 2: ", "must be 9 or more"),
+    "nothing": (Gives(lambda: None), "source = Gives(", "must return a safari.Dataset, not NoneType"),
+    "arrays": (Gives(lambda: (np.ones((9, 2)), np.arange(9))), "source = Gives(", "not tuple"),
+    "an error": (Gives(lambda: np.load("nowhere")), "source = Gives(", "fails (FileNotFoundError: "),
+    "bad labels": (
+        Gives(lambda: safari.Dataset(np.ones((9, 2)), np.ones(5), np.ones((9, 2)), np.ones(9))),
+        "y = array of shape (5,): ",
+        "one label for each of the 9 samples",
+    ),
+    "a folder that is not there": (safari.MNIST("nowhere"), "source.folder = nowhere: ", "no such folder"),
+    "a file that is not there": (safari.File("nowhere.npz"), "source = nowhere.npz: ", "no such file"),
+    "an unknown name": ("mnits", "source = mnits: ", "must be one of digits, mnist, fashion-mnist, cifar10"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_SOURCES)
+def test_a_source_that_is_wrong_is_refused_in_one_line(case):
+    source, key, allowed = WRONG_SOURCES[case]
+    assert_refused(lambda: safari.federate(source), key, allowed)
+
+
+@pytest.mark.parametrize("source", ["own.npz", safari.Digits(), load("digits")])
+def test_a_folder_is_for_a_name_alone(source):
+    assert_refused(lambda: safari.federate(source, folder="somewhere"), "folder = somewhere: ", "is for ")
+
+
+def test_a_source_without_load_cannot_be_made():
+    class Unfinished(safari.Source):
+        pass
+
+    with pytest.raises(TypeError, match=r"abstract method '?load"):
+        Unfinished()

@@ -26,8 +26,8 @@ IN_TURN = (safari.SCAFFOLD(batch_size=20), safari.MLP((80,)))
 
 
 def prepared(algorithm, model, seed=0):
-    sizes = {"samples_per_client": 100, "server_samples": 40, "server_disjoint": False}
-    federation = safari.federate("digits", **sizes)
+    server = safari.ServerSet(40, disjoint=False)
+    federation = safari.federate("digits", safari.Classes(samples_per_client=100), server)
     participation = safari.Participation(excluded=3, per_round=5)
     return prepare(federation, algorithm, model, participation, 8, seed, 1, "float32")
 

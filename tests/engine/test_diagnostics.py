@@ -125,7 +125,7 @@ def test_an_interrupted_run_keeps_its_diagnostics(tmp_path):
     from safari.experiment.directory import DIAGNOSTICS
 
     spec = tmp_path / "spec.toml"
-    spec.write_text("[train]\nrounds = 6\ndiagnostics = true\n[data]\nsamples_per_client = 100\n")
+    spec.write_text("[train]\nrounds = 6\ndiagnostics = true\n[data.partition]\nsamples_per_client = 100\n")
 
     def stop(training):
         if training.done == 3:

@@ -34,7 +34,8 @@ def drawn(run, number):
 
 def eight_runs():
     federations = [
-        safari.federate("digits", samples_per_client=120, server_samples=50, seed=i) for i in range(8)
+        safari.federate("digits", safari.Classes(samples_per_client=120), safari.ServerSet(50), seed=i)
+        for i in range(8)
     ]
     return [
         prepared(federations[i], seed=i, q=0.2 + 0.1 * i, rate=0.05 * (i + 1), excluded_seed=i)

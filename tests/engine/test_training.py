@@ -18,9 +18,11 @@ ROUNDS = 8
 
 
 def prepared(seed, server_samples, per_round, rate=0.1, q=0.6):
-    federation = safari.federate(
-        "digits", samples_per_client=100, server_samples=server_samples, server_disjoint=False, seed=seed
+    partition, server = (
+        safari.Classes(samples_per_client=100),
+        safari.ServerSet(server_samples, disjoint=False),
     )
+    federation = safari.federate("digits", partition, server, seed=seed)
     algorithm = safari.Safari(
         safari.FedAvg(local_rate=rate, batch_size=20), safari.ServerSGD(steps=4, batch_size=32), q=q
     )

@@ -7,8 +7,9 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SLOW_SPEC = """
-[data]
-server_samples = 50
+[data.server]
+samples = 50
+[data.partition]
 samples_per_client = 120
 [participation]
 excluded = 4

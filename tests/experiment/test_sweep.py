@@ -26,7 +26,7 @@ from safari.experiment.sweep.store import FINISHED
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep-q.toml"
 SPEC = """
-[data]
+[data.partition]
 samples_per_client = 100
 [participation]
 excluded = 4
@@ -42,7 +42,7 @@ rounds = 30
 seeds = 2
 [sweep.grid]
 algorithm.q = [0.5, 0.9]
-data.server_samples = [20, 50]
+data.server.samples = [20, 50]
 """
 NUMBERS = ("accuracy", "accuracy_round", "bytes_up", "server_rounds", "curve_loss_round", "curve_accuracy")
 
@@ -115,8 +115,8 @@ def test_bad_sweeps_name_the_key_and_write_nothing(spec_file, override, key):
 
 
 def test_an_error_in_a_grid_names_the_cell(spec_file):
-    with pytest.raises(InputError, match=r"in the cell algorithm.q = 0.5, data.server_samples = 900"):
-        plan_sweep(load_sweep(spec_file, ["sweep.grid.data.server_samples=[20, 900]"]))
+    with pytest.raises(InputError, match=r"in the cell algorithm.q = 0.5, data.server.samples = 900"):
+        plan_sweep(load_sweep(spec_file, ["sweep.grid.data.server.samples=[20, 900]"]))
 
 
 def test_more_shares_than_runs_are_refused(spec_file):

@@ -16,11 +16,15 @@ from safari.flower.spec_server import strategy_of
 SPEC = """
 [data]
 source = "digits"
+
+[data.partition]
+name = "dirichlet"
 clients = 6
-partition = "dirichlet"
 alpha = 0.5
-server_samples = 60
 size_skew = 0.5
+
+[data.server]
+samples = 60
 
 [participation]
 excluded = 2
@@ -85,7 +89,7 @@ def test_what_flower_makes_of_a_spec_is_what_the_simulator_makes(tmp_path, overr
 
 def test_what_cannot_be_deployed_is_refused(tmp_path):
     for algorithm in ({"name": "server-only"}, {"clients": {"name": "scaffold"}}):
-        spec = complete({"data": {"source": "digits", "server_samples": 20}, "algorithm": algorithm})
+        spec = complete({"data": {"source": "digits", "server": {"samples": 20}}, "algorithm": algorithm})
         with pytest.raises(InputError, match=r"algorithm\.(name|clients\.name)"):
             Job(spec)
         with pytest.raises(InputError, match="algorithm"):
@@ -94,7 +98,7 @@ def test_what_cannot_be_deployed_is_refused(tmp_path):
 
 
 def test_an_app_is_not_written_over_anything(tmp_path):
-    spec = complete({"data": {"source": "digits", "server_samples": 20}})
+    spec = complete({"data": {"source": "digits", "server": {"samples": 20}}})
     for name in ("exists", "123", "my_fleet", "my fleet"):
         (tmp_path / "exists").mkdir(exist_ok=True)
         with pytest.raises(InputError, match="--out"):

@@ -23,7 +23,7 @@ def test_cnn_has_the_papers_layers():
     "model", [safari.Logistic(), safari.MLP((30, 20)), safari.CNN((8,), kernel=3, hidden=16)]
 )
 def test_models_learn_digits(model):
-    federation = safari.federate("digits", partition="iid", server_samples=0, samples_per_client=120)
+    federation = safari.federate("digits", safari.IID(samples_per_client=120), safari.ServerSet(0))
     algorithm = safari.FedAvg(local_rate=0.3, batch_size=20)
     result = safari.train(federation, algorithm, model=model, rounds=30)
     assert result.accuracy > 0.85

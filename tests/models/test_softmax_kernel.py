@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from safari.algorithms import Task
-from safari.data import Dataset, federate
+from safari.data import IID, Dataset, federate
 from safari.models import Logistic, softmax_kernel
 
 pytestmark = pytest.mark.skipif(not softmax_kernel.available(), reason="this JAX has no Triton backend")
@@ -16,7 +16,7 @@ def _task(features: int, classes: int) -> Task:
     chance = np.random.default_rng(0)
     x = chance.integers(0, 256, (120, features), dtype=np.uint8)
     y = np.arange(120) % classes
-    return Task(Logistic(), federate(Dataset(x, y, x, y), clients=4, partition="iid"))
+    return Task(Logistic(), federate(Dataset(x, y, x, y), IID(clients=4)))
 
 
 @pytest.mark.parametrize(("features", "classes", "size"), [(49, 3, 7), (784, 10, 16), (200, 17, 30)])

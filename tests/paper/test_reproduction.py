@@ -105,7 +105,9 @@ def test_effects_are_present_in_the_papers_own_numbers():
 
 @pytest.mark.parametrize("covered", [7, 8, 9])
 def test_excluded_clients_leave_as_many_classes_as_asked(covered):
-    federation = safari.federate("digits", classes_per_client=2, samples_per_client=100, server_samples=20)
+    federation = safari.federate(
+        "digits", safari.Classes(classes_per_client=2, samples_per_client=100), safari.ServerSet(20)
+    )
     excluded = excluded_covering(federation, 4, covered, seed=3)
     assert len(federation.coverage(np.array(excluded)).covered_classes) == covered
 

@@ -14,7 +14,9 @@ STEPS, PER_ROUND = 4, 5
 
 @pytest.fixture(scope="module")
 def federation():
-    return safari.federate("digits", samples_per_client=80, server_samples=200, server_disjoint=False)
+    return safari.federate(
+        "digits", safari.Classes(samples_per_client=80), safari.ServerSet(200, disjoint=False)
+    )
 
 
 @pytest.mark.parametrize("q", [0.3, 0.8])
@@ -66,7 +68,7 @@ def test_the_command_wants_a_finished_run_with_diagnostics(tmp_path):
     from safari.experiment import load_spec, new_run
 
     spec = tmp_path / "spec.toml"
-    spec.write_text("[train]\nrounds = 6\n[data]\nsamples_per_client = 100\n")
+    spec.write_text("[train]\nrounds = 6\n[data.partition]\nsamples_per_client = 100\n")
     new_run(load_spec(spec), tmp_path / "plain", lambda _: None)
     new_run(load_spec(spec, ["train.diagnostics=true"]), tmp_path / "seen", lambda _: None)
     runner = CliRunner()

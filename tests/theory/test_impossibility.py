@@ -34,7 +34,7 @@ def test_with_all_clients_there_is_no_floor():
 
 
 def test_the_floor_of_a_real_partition_is_its_missing_classes():
-    federation = safari.federate("digits", classes_per_client=1, samples_per_client=100, server_samples=20)
+    federation = safari.federate("digits", safari.Classes(samples_per_client=100), safari.ServerSet(20))
     excluded = np.array([0, 1, 2, 3])
     floor = coverage_floor(federation, excluded)
     assert floor == pytest.approx(0.4, abs=0.02)

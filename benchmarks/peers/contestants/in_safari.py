@@ -34,7 +34,7 @@ def single_run(task: Task) -> tuple[float, float, float]:
         shift=shift,
         client=task.client,
     )
-    federation = safari.federate(dataset, partition="client", server_samples=0)
+    federation = safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0))
 
     def train(seed: int) -> safari.Result:
         return safari.train(
@@ -57,8 +57,8 @@ def sweep(task: Task) -> tuple[float, float, float]:
     base = {
         "data": {
             "source": str(task.folder / "data.npz"),
-            "partition": "client",
-            "server_samples": 0,
+            "partition": "column",
+            "server": {"samples": 0},
             "seed": 0,
         },
         "participation": {"per_round": task.per_round},

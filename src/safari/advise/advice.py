@@ -106,7 +106,7 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
     ground = pilot.ground(observed)
     check(
         ground.server_samples > 0,
-        "data.server_samples",
+        "data.server.samples",
         ground.server_samples,
         "advice is about server data: give the server at least 1 sample",
     )

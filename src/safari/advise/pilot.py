@@ -46,7 +46,7 @@ class Arm:
             "algorithm.name": self.name,
             "algorithm.q": self.q,
             "algorithm.server.steps": self.steps,
-            "data.server_samples": self.server_samples,
+            "data.server.samples": self.server_samples,
         }
         return {key: value for key, value in keys.items() if value is not None}
 
@@ -119,7 +119,7 @@ class Pilot:
             excluded=len(excluded),
             clients=federation.size,
             server_samples=federation.server_samples,
-            local_steps=int(algorithm.clients.steps(federation.typical)),
+            local_steps=int(algorithm.clients.steps(federation.median_size)),
             gradient=_of(seen, "gradient"),
             bias=_of(seen, "bias_available"),
             client_noise=_of(seen, "client_noise_mean"),

@@ -50,13 +50,13 @@ class ServerSGD(Algorithm):
 
     def bind(self, federation: Federation, seed: int) -> "tuple[ServerSGD, Federation]":
         """Alone, `match` is a pass over the samples of a client of median size."""
-        a_pass = max(federation.typical // self.batch_size, 1)
+        a_pass = max(federation.median_size // self.batch_size, 1)
         return replace(self, steps=self.number_of_steps(federation, a_pass)), federation
 
     def beside(self, clients: Algorithm, federation: Federation) -> "ServerSGD":
         """The server of an algorithm in which `clients`, bound already, train too: `match` follows them."""
-        alike = clients.steps(federation.typical) if isinstance(clients, ClientAlgorithm) else None
-        matching = max(federation.typical // self.batch_size, 1) if alike is None else int(alike)
+        alike = clients.steps(federation.median_size) if isinstance(clients, ClientAlgorithm) else None
+        matching = max(federation.median_size // self.batch_size, 1) if alike is None else int(alike)
         return replace(self, steps=self.number_of_steps(federation, matching))
 
     def number_of_steps(self, federation: Federation, matching: int) -> int:

@@ -10,6 +10,7 @@ from safari.cli.compare import compare_command
 from safari.cli.data import data_app
 from safari.cli.flower import flower_app
 from safari.cli.merge import merge_command
+from safari.cli.migrate import migrate_command
 from safari.cli.report import report_command
 from safari.cli.reproduce import reproduce_command
 from safari.cli.run import run_command
@@ -32,6 +33,7 @@ app.command("sweep")(sweep_command)
 app.command("reproduce")(reproduce_command)
 app.command("merge")(merge_command)
 app.command("report")(report_command)
+app.command("migrate")(migrate_command)
 app.command("advise")(advise_command)
 app.add_typer(data_app, name="data")
 app.add_typer(theory_app, name="theory")

@@ -1,7 +1,10 @@
 """`Federation`: the samples, which client holds which, the server's own set, the test set."""
 
-from dataclasses import replace
-from typing import Literal
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,14 +15,13 @@ from jaxtyping import Array, Float, Int, Key, Shaped
 from safari.data.augment import crop_and_flip
 from safari.data.coverage import Coverage, measure_coverage
 from safari.data.dataset import Batch, Dataset
-from safari.data.partition import by_chance, by_classes, by_column, by_dirichlet
-from safari.data.server_set import draw_server_set
-from safari.data.sources import load
+from safari.data.partitions import Classes, Partition
+from safari.data.server_set import ServerSet
+from safari.data.sources import Source, load
 from safari.devices import placed
-from safari.errors import check, check_choice, check_count, check_not_negative, check_seed
+from safari.errors import InputError, check, check_seed
 from safari.randomness import host_stream, shuffled
-
-DEFAULT_CLIENTS = 10
+from safari.registry import Noun
 
 
 class Shard(eqx.Module):
@@ -47,8 +49,9 @@ class Federation(eqx.Module):
     """Sample numbers, holder after holder and the server last, over one `Dataset`.
 
     The static sizes are what array shapes need; everything else is a leaf, so federations
-    of equal shape can be stacked. `server_most` bounds the server's samples, so that servers
-    of different sizes can be made of one shape.
+    of equal shape can be stacked. `largest` and `median_size` are the sizes of the largest and
+    of the median client; `ragged` says whether sizes differ. `server_most` bounds the server's
+    samples, so that servers of different sizes can be made of one shape.
     """
 
     dataset: Dataset
@@ -56,7 +59,7 @@ class Federation(eqx.Module):
     clients: Shard
     server: Shard
     largest: int = eqx.field(static=True)
-    typical: int = eqx.field(static=True)
+    median_size: int = eqx.field(static=True)
     ragged: bool = eqx.field(static=True)
     server_most: int = eqx.field(static=True)
     augment: bool = eqx.field(static=True)
@@ -73,7 +76,7 @@ class Federation(eqx.Module):
             clients=Shard(placed(np.cumsum(counts) - counts, np.int32), placed(counts, np.int32)),
             server=Shard(placed(counts.sum(), np.int32), placed(len(server), np.int32)),
             largest=int(counts.max()),
-            typical=int(np.median(counts)),
+            median_size=int(np.median(counts)),
             ragged=bool(counts.min() < counts.max()),
             server_most=len(server),
             augment=augment,
@@ -158,73 +161,107 @@ class Federation(eqx.Module):
 
 
 def federate(
-    source: str | Dataset = "digits",
+    source: str | Dataset | Source = "digits",
+    partition: Partition = Classes(),
+    server: ServerSet = ServerSet(),
     *,
-    clients: int | None = None,
-    partition: Literal["classes", "dirichlet", "iid", "client"] = "classes",
-    classes_per_client: int = 1,
-    alpha: float = 0.5,
-    size_skew: float = 0.0,
-    samples_per_client: int | None = None,
-    server_samples: int = 100,
-    server_disjoint: bool = True,
-    server_missing_classes: tuple[int, ...] = (),
-    server_alpha: float | None = None,
     augment: bool | None = None,
     folder: str | None = None,
     seed: int = 0,
 ) -> Federation:
-    """Deal a data set out to clients and set the server's samples aside.
+    """Split a data set among clients and draw the server's own samples.
 
-    - `source`: `digits`, `mnist`, `fashion-mnist`, `cifar10`, an .npz path or a `Dataset`;
-      `folder` is where published files lie (else `SAFARI_DATA`, else the fetched ones).
-    - `partition`: `classes` (`classes_per_client` distinct classes each, balanced),
-      `dirichlet` (mixtures with concentration `alpha`), `iid`, or `client` (as the file says).
-    - `size_skew`: 0 for clients of one size, else the sigma of log-normal sizes;
-      `samples_per_client` fixes the one size (default: the largest possible).
-    - `server_samples`: n_T, drawn from the whole population. `server_disjoint` (the default)
-      takes them away from the clients: a server's samples are not its clients' private ones,
-      and counting a sample on both sides would flatter the server. They can be skewed:
-      `server_missing_classes`, `server_alpha`.
-    - `augment`: crop and flip training batches (default: CIFAR-10 alone).
-    - `seed`: of the partition and the server set, apart from the seed of training.
+    Args:
+        source: `digits`, `mnist`, `fashion-mnist`, `cifar10`, the path of an .npz file, a
+            `Dataset`, or a `Source`, which may be one of your own.
+        partition: who holds what: `Classes`, `Dirichlet`, `IID`, `ByColumn`, or a `Partition` of your own.
+        server: the server's samples, drawn from the whole population before the clients get theirs.
+        augment: whether to crop and flip training batches (default: for CIFAR-10 alone).
+        folder: where the published files of a data set lie (else `SAFARI_DATA`, else the
+            fetched ones). Only for a `source` that is a name.
+        seed: draws the partition and the server's samples; the seed of training is another one.
+
+    Returns:
+        The federation. The same arguments give the same one, bit for bit.
+
+    Raises:
+        InputError: if a value is out of range, the parts do not fit the data set, or a `Source` or
+            `Partition` of your own returns something else than it should.
+
+    >>> import safari
+    >>> federation = safari.federate("digits", safari.Classes(samples_per_client=120), safari.ServerSet(50))
+    >>> federation.size, federation.server_samples
+    (10, 50)
+    >>> print(federation.coverage(excluded=[0, 1, 2, 3]))
+    6 classes covered, 59.8% of the samples; client-only training cannot exceed 59.7%
     """
-    check_choice("partition", partition, ("classes", "dirichlet", "iid", "client"))
-    check_not_negative("size_skew", size_skew)
+    check(isinstance(partition, Partition), "partition", partition, "must be a Partition, such as Classes()")
+    check(isinstance(server, ServerSet), "server", server, "must be a ServerSet, such as ServerSet(100)")
     check_seed("seed", seed)
-    dataset = source if isinstance(source, Dataset) else load(str(source), folder)
+    dataset = _dataset(source, folder)
     augment = dataset.augment if augment is None else augment
     check(not augment or len(dataset.shape) == 3, "augment", augment, "needs images")
-    labels = np.asarray(dataset.y)
-    server = draw_server_set(
-        labels, dataset.classes, server_samples, tuple(server_missing_classes), server_alpha,
-        host_stream(seed, "server set"),
-    )  # fmt: skip
+    with _blaming("server", server):
+        held = server.draw(dataset, host_stream(seed, "server set"))
     rng = host_stream(seed, "partition")
-    pool = rng.permutation(len(labels))
-    if server_disjoint:
-        pool = pool[~np.isin(pool, server)]
-    check(len(pool) > 0, "server_samples", server_samples, "leaves no sample for the clients")
-    count = _client_count(dataset, clients, partition)
-    check(count <= len(pool), "clients", count, f"there are only {len(pool)} samples to deal")
-    sizes = (size_skew, samples_per_client, rng)
-    if partition == "classes":
-        parts = by_classes(labels, pool, dataset.classes, count, classes_per_client, *sizes)
-    elif partition == "dirichlet":
-        parts = by_dirichlet(labels, pool, dataset.classes, count, alpha, *sizes)
-    elif partition == "iid":
-        parts = by_chance(pool, count, *sizes)
-    else:
-        parts = by_column(np.asarray(dataset.client), pool)
-    return Federation.of(dataset, parts, server, augment)
+    pool = rng.permutation(len(dataset.y))
+    if server.disjoint:
+        pool = pool[~np.isin(pool, held)]
+    check(len(pool) > 0, "server.samples", server.samples, "leaves no sample for the clients")
+    with _blaming("partition", partition):
+        parts = partition.split(dataset, pool, rng)
+    _check_parts(partition, parts, pool, len(dataset.y))
+    return Federation.of(dataset, parts, held, augment)
 
 
-def _client_count(dataset: Dataset, clients: int | None, partition: str) -> int:
-    if partition != "client":
-        count = DEFAULT_CLIENTS if clients is None else clients
-        check_count("clients", count)
-        return count
-    check(dataset.client is not None, "partition", partition, f"{dataset.name} has no client column")
-    held = int(np.asarray(dataset.client).max()) + 1
-    check(clients in (None, held), "clients", clients, f"the file's client column has {held}")
-    return held
+def _dataset(source: str | Dataset | Source, folder: str | None) -> Dataset:
+    if isinstance(source, str | os.PathLike):
+        return load(str(source), folder)
+    check(folder is None, "folder", folder, "is for a source that is a name, such as mnist")
+    if isinstance(source, Dataset):
+        return source
+    check(isinstance(source, Source), "source", source, "must be a name, a path, a Dataset or a Source")
+    with _blaming("source", source):
+        dataset = source.load()
+    kind = type(dataset).__name__
+    check(isinstance(dataset, Dataset), "source", source, f"load must return a safari.Dataset, not {kind}")
+    return dataset
+
+
+@contextmanager
+def _blaming(part: str, noun: Noun) -> Iterator[None]:
+    """Name errors about the fields of `noun` under `part`; any other failure is bad input as well.
+
+    A noun may be the user's own, so that whatever it raises is about what the user wrote.
+    """
+    try:
+        yield
+    except InputError as error:
+        own = error.key in {field.name for field in fields(noun)}
+        raise (error.under(part) if own else error) from None
+    except Exception as error:
+        reason = " ".join([f"{type(error).__name__}:", *str(error).splitlines()[:1]])
+        raise InputError(part, noun, f"fails ({reason})") from error
+
+
+def _check_parts(partition: Partition, parts: Any, pool: np.ndarray, samples: int) -> None:
+    """Refuse what a partition of the user's own must not return."""
+
+    def expect(condition: bool | np.bool_, what: str) -> None:
+        check(condition, "partition", partition, what)
+
+    arrays = isinstance(parts, list) and all(
+        isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind in "iu" for part in parts
+    )
+    expect(arrays, "split must return a list of integer arrays: the sample numbers of each client")
+    expect(len(parts) > 0, "split must return at least one client")
+    counts = np.array([len(part) for part in parts])
+    expect(counts.min() > 0, f"client {counts.argmin()} would hold no sample")
+    given = np.concatenate(parts).astype(np.int64)
+    in_pool = np.zeros(samples, bool)
+    in_pool[pool] = True
+    inside = (given >= 0) & (given < samples)
+    inside[inside] = in_pool[given[inside]]
+    expect(inside.all(), f"split gives sample {given[inside.argmin()]}, which is not in the pool")
+    times = np.bincount(given, minlength=samples)
+    expect(times.max() < 2, f"split gives sample {times.argmax()} twice")

@@ -1,48 +1,91 @@
-"""The server's own labelled samples: drawn from the whole population, or skewed."""
+"""`ServerSet`: the server's own labelled samples, drawn from the whole population or skewed."""
 
 import numpy as np
 
+from safari.data.dataset import Dataset
 from safari.errors import InputError, check, check_not_negative, check_positive
+from safari.registry import Noun
 
 
-def draw_server_set(
-    labels: np.ndarray,
-    classes: int,
-    size: int,
-    missing_classes: tuple[int, ...],
-    alpha: float | None,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Sample numbers of the server's set T.
+class ServerSet(Noun):
+    """The server's own labelled samples, T.
 
-    Without skew T is i.i.d. from the population, and the set of a smaller `size` is a part
-    of the set of a larger one: sizes can be compared under one seed. `missing_classes`
-    leaves classes out; `alpha` draws the class mixture from Dirichlet(alpha * shares).
-    Both make T's distribution P' differ from the population's P.
+    Without skew T is i.i.d. from the population, and the set of fewer samples is a part of
+    the set of more: sizes can be compared under one seed. `missing_classes` and `alpha` make
+    T's distribution P' differ from the population's P.
+
+    Args:
+        samples: the number of samples, n_T.
+        disjoint: whether the samples are taken away from the clients. A server's samples are
+            not its clients' private ones, and counting a sample on both sides would flatter the server.
+        missing_classes: classes of which the server has no sample.
+        alpha: draws the server's class mixture from Dirichlet(alpha * shares of the classes).
+
+    Raises:
+        InputError: if a value is out of range, or the data set has too few samples.
+
+    >>> import safari
+    >>> federation = safari.federate("digits", server=safari.ServerSet(50, missing_classes=(0, 1)))
+    >>> federation.server_samples
+    50
+    >>> sorted(set(federation.dataset.y[federation.held_by(None)].tolist()))
+    [2, 3, 4, 5, 6, 7, 8, 9]
     """
-    check_not_negative("server_samples", size)
-    for label in missing_classes:
+
+    samples: int = 100
+    disjoint: bool = True
+    missing_classes: tuple[int, ...] = ()
+    alpha: float | None = None
+
+    def __check_init__(self) -> None:
+        check_not_negative("samples", self.samples)
+        if self.alpha is not None:
+            check_positive("alpha", self.alpha)
+
+    def draw(self, dataset: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """The sample numbers of the server's set.
+
+        Args:
+            dataset: the population; only its training samples are drawn from.
+            rng: the random generator to draw from.
+
+        Returns:
+            `samples` different sample numbers, in random order.
+
+        Raises:
+            InputError: if the data set has too few samples, or not the classes that are to be missing.
+        """
+        labels, highest = np.asarray(dataset.y), dataset.classes - 1
+        for label in self.missing_classes:
+            check(0 <= label <= highest, "missing_classes", label, f"must be classes from 0 to {highest}")
+        order = rng.permutation(len(labels))
+        order = order[~np.isin(labels[order], self.missing_classes)]
         check(
-            0 <= label < classes, "server_missing_classes", label, f"must be classes from 0 to {classes - 1}"
+            self.samples <= len(order),
+            "samples",
+            self.samples,
+            f"the data has only {len(order)} samples to draw from",
         )
-    order = rng.permutation(len(labels))
-    order = order[~np.isin(labels[order], missing_classes)]
-    check(size <= len(order), "server_samples", size, f"the data has only {len(order)} samples to draw from")
-    if alpha is None:
-        return order[:size]
-    check_positive("server_alpha", alpha)
-    available = np.bincount(labels[order], minlength=classes)
-    share = available[available > 0] / len(order)
-    mixture = np.zeros(classes)
-    mixture[available > 0] = rng.dirichlet(np.maximum(alpha * share, 1e-6))
-    counts = rng.multinomial(size, mixture)
-    short = np.flatnonzero(counts > available)
-    if len(short):
-        raise InputError(
-            "server_alpha",
-            alpha,
-            f"this draw asks for {counts[short[0]]} samples of class {short[0]}, which has "
-            f"{available[short[0]]}; take a larger server_alpha, fewer server_samples or another seed",
-        )
-    chosen = np.concatenate([order[labels[order] == label][:count] for label, count in enumerate(counts)])
-    return rng.permutation(chosen)
+        if self.alpha is None:
+            return order[: self.samples]
+        return self._draw_skewed(order, labels[order], dataset.classes, self.alpha, rng)
+
+    def _draw_skewed(
+        self, order: np.ndarray, labels: np.ndarray, classes: int, alpha: float, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Samples of `order`, whose labels are `labels`, by a random mixture of the classes."""
+        available = np.bincount(labels, minlength=classes)
+        share = available[available > 0] / len(order)
+        mixture = np.zeros(classes)
+        mixture[available > 0] = rng.dirichlet(np.maximum(alpha * share, 1e-6))
+        counts = rng.multinomial(self.samples, mixture)
+        short = np.flatnonzero(counts > available)
+        if len(short):
+            raise InputError(
+                "alpha",
+                alpha,
+                f"this draw asks for {counts[short[0]]} samples of class {short[0]}, which has "
+                f"{available[short[0]]}; take a larger alpha, fewer samples or another seed",
+            )
+        chosen = np.concatenate([order[labels == label][:count] for label, count in enumerate(counts)])
+        return rng.permutation(chosen)

@@ -1,5 +1,6 @@
 """`Spec`: an experiment as text, complete and checked; and the nouns that it describes."""
 
+import os
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,16 +11,18 @@ import equinox as eqx
 import tomli_w
 
 from safari.algorithms import Algorithm
-from safari.data import Federation, federate
+from safari.data import Federation, File, Partition, ServerSet, federate
+from safari.data.sources import source_class
 from safari.engine import Run, check_train, prepare, train
-from safari.errors import InputError, unknown_name
-from safari.experiment.schema import NAME, Key, build, keys_of, read_noun, read_table
+from safari.errors import InputError, naming, unknown_name
+from safari.experiment.old_keys import refuse_old_keys
+from safari.experiment.schema import NAME, Key, build, keys_of, keys_of_class, read_noun, read_table
 from safari.experiment.trial import try_own_classes
 from safari.experiment.versions import versions
 from safari.models import Logistic, Model, build_module
 from safari.participation import Participation
 from safari.randomness import streams_of
-from safari.registry import ALGORITHMS, MODELS, is_own, own_class
+from safari.registry import ALGORITHMS, MODELS, is_own, own_class, reason
 
 TABLES = ("data", "participation", "model", "algorithm", "train")
 NOT_TRAIN = ("federation", "algorithm", "model", "participation", "on_progress")
@@ -67,7 +70,24 @@ class Spec:
         return try_own_classes(own, prepared) if own else prepared()
 
     def federation(self) -> Federation:
-        return build("data", self.tables["data"], federate)
+        table = dict(self.tables["data"])
+        source = table.pop("source")
+        cls = source_class(source)
+        own = {name: table.pop(name) for name in keys_of(cls) if name in table}
+        fields = {"path": source} if cls is File else own
+        try:
+            with naming("data"):
+                made = cls(**fields)
+        except TypeError as error:
+            raise InputError("data.source", source, f"cannot be made ({reason(error)})") from None
+        with naming("data"):
+            return federate(
+                made,
+                build("partition", table["partition"], Partition),
+                build("server", table["server"], ServerSet),
+                augment=table["augment"],
+                seed=table["seed"],
+            )
 
     def participation(self) -> Participation:
         return build("participation", self.tables["participation"], Participation)
@@ -147,7 +167,7 @@ def complete(given: dict[str, Any]) -> Spec:
     seed = train_table["seed"]
     return Spec(
         {
-            "data": read_table("data", tables["data"], _seeded(keys_of(federate), seed)),
+            "data": _read_data(tables["data"], seed),
             "participation": read_table(
                 "participation", tables["participation"], _seeded(keys_of(Participation), seed)
             ),
@@ -165,6 +185,22 @@ def model_class(name: str) -> type:
     if not (isinstance(found, type) and issubclass(found, eqx.Module)):
         raise InputError(key, name, "is not a subclass of safari.Model or equinox.Module")
     return found
+
+
+def _read_data(given: Any, seed: int) -> dict[str, Any]:
+    """The keys of the source stand in `[data]` itself; partition and server have tables of their own."""
+    if not isinstance(given, dict):
+        raise InputError("data", given, "must be a table")
+    refuse_old_keys("data", given)
+    source = Key(str, "digits").read("data.source", given.get("source", "digits"))
+    with naming("data"):
+        cls = source_class(source)
+    keys = _seeded(keys_of(federate, ("source", "folder")), seed)
+    if cls is File:
+        source = os.path.abspath(source)
+    else:
+        keys = {**keys_of_class(cls, "data.source", source), **keys}
+    return read_table("data", {**given, "source": source}, {"source": Key(str, source), **keys})
 
 
 def _read_model(given: Any) -> dict[str, Any]:

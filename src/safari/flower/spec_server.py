@@ -112,7 +112,7 @@ def strategy_of(job: Job, config: Any) -> SafariStrategy:
     algorithm = job.algorithm if isinstance(job.algorithm, Safari) else None
     q = 1.0 if algorithm is None else algorithm.q
     participation, clients = job.spec.participation(), job.clients
-    steps = int(clients.steps(job.run.task.federation.typical))
+    steps = int(clients.steps(job.run.task.federation.median_size))
     return SafariStrategy(
         q=q if isinstance(q, AdaptiveQ) else float(q),
         server_step=None if algorithm is None else SpecServerStep(job, algorithm),

@@ -16,7 +16,12 @@ from safari.models.dense import dense, init_dense, init_layer
 class CNN(Model):
     """5 x 5 convolutions of 32 and 64 channels, each pooled 2 x 2, then 512 dense units.
 
-    ReLU between layers. `channels`, `kernel` and `hidden` change the sizes.
+    ReLU between layers.
+
+    Args:
+        channels: the channels of each convolution.
+        kernel: the width and height of the convolutions' kernels.
+        hidden: the width of the dense layer before the last.
     """
 
     channels: tuple[int, ...] = eqx.field(default=(32, 64), converter=tuple)

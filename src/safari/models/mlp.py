@@ -12,7 +12,11 @@ from safari.models.dense import dense, init_dense
 
 
 class MLP(Model):
-    """Dense layers with ReLU between them; `hidden` holds the widths of the inner ones."""
+    """Dense layers with ReLU between them.
+
+    Args:
+        hidden: the widths of the inner layers.
+    """
 
     hidden: tuple[int, ...] = eqx.field(default=(200,), converter=tuple)
 

@@ -36,20 +36,29 @@ def _rates(batch_size: int, **more: Any) -> dict[str, Any]:
     }
 
 
+def _data(source: str, clients: int, samples: int) -> dict[str, Any]:
+    """Clients of one size by classes; the server's samples stay with the clients, as the paper has it."""
+    return {
+        "source": source,
+        "partition": {"clients": clients, "samples_per_client": samples},
+        "server": {"disjoint": False},
+    }
+
+
 _MNIST: dict[str, Any] = {
-    "data": {"source": "mnist", "clients": 10, "samples_per_client": 5400, "server_disjoint": False},
+    "data": _data("mnist", 10, 5400),
     "model": {"name": "logistic"},
     "algorithm": _rates(64),
     "train": {"rounds": 150},
 }
 _CIFAR10: dict[str, Any] = {
-    "data": {"source": "cifar10", "clients": 10, "samples_per_client": 5000, "server_disjoint": False},
+    "data": _data("cifar10", 10, 5000),
     "model": {"name": "cnn"},
     "algorithm": _rates(500, clip=10.0),
     "train": {"rounds": 5000, "evaluate_every": 25, "precision": "bfloat16"},
 }
 _FASHION: dict[str, Any] = {
-    "data": {"source": "fashion-mnist", "clients": 150, "samples_per_client": 400, "server_disjoint": False},
+    "data": _data("fashion-mnist", 150, 400),
     "model": {"name": "mlp"},
     "algorithm": {
         "clients": {"local_rate": 0.1, "batch_size": 64, "local_epochs": 10},
@@ -115,8 +124,8 @@ def cell_of(setting: Setting, seed: int, fixed_partition: bool = False) -> Cell:
     dataset = DATASETS[setting.dataset]
     excluded = setting.s or 0 if setting.excluded is None else list(setting.excluded)
     settings: dict[str, Any] = {
-        "data.classes_per_client": setting.p or dataset.p,
-        "data.server_samples": setting.server_samples or 0,
+        "data.partition.classes_per_client": setting.p or dataset.p,
+        "data.server.samples": setting.server_samples or 0,
         "participation.excluded": excluded,
         "participation.per_round": setting.m or dataset.m,
         "algorithm.name": "safari" if setting.method == "literal" else setting.method,

@@ -54,7 +54,7 @@ def _rates(run: Path, spec: Any) -> Any:
     logistic = type(prepared.task.model) is Logistic and not federation.augment
     return Rates(
         client_rate=float(algorithm.clients.local_rate),
-        local_steps=int(algorithm.clients.steps(federation.typical)),
+        local_steps=int(algorithm.clients.steps(federation.median_size)),
         per_round=int(prepared.roster.per_round),
         server_rate=float(algorithm.server.rate),
         server_steps=int(algorithm.server.steps),

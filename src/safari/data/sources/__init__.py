@@ -1,23 +1,45 @@
-"""Where samples come from: the embedded digits, the classic sets, the user's own file."""
+"""Where samples come from: the embedded digits, the classic sets, the user's own file or class."""
 
 from pathlib import Path
+from typing import Any
 
 from safari.data.dataset import Dataset
+from safari.data.sources.base import Source
 from safari.data.sources.catalog import CATALOG
-from safari.data.sources.npz import load_npz
-from safari.errors import InputError
+from safari.data.sources.file import File, is_file_name
+from safari.errors import InputError, check
+from safari.registry import SOURCES
 
-__all__ = ["CATALOG", "load"]
+__all__ = ["CATALOG", "File", "Source", "find_source", "load", "source_class"]
 
 
-def load(source: str, folder: str | None = None) -> Dataset:
-    """Read `source`: a name of the catalog, or the path of an .npz file.
+def source_class(text: str) -> type[Source]:
+    """The class that a text names: of a named set, of a file, or the user's own.
 
-    `folder` is where the published files lie; without it `SAFARI_DATA`, then the cache
-    that `safari data fetch` fills.
+    Raises:
+        InputError: if there is none.
     """
-    if source in CATALOG:
-        return CATALOG[source].load(folder)
-    if source.endswith(".npz"):
-        return load_npz(Path(source))
-    raise InputError("source", source, f"must be one of {', '.join(CATALOG)}, or the path of an .npz file")
+    if is_file_name(text):
+        return File
+    if text not in SOURCES and ":" not in text:
+        known = ", ".join(CATALOG)
+        raise InputError("source", text, f"must be one of {known}, the path of an .npz file, or module:Class")
+    return SOURCES.find(text, "source")
+
+
+def find_source(text: str, folder: Path | str | None = None) -> Source:
+    """The source that a text names.
+
+    Args:
+        text: the name of a data set, the path of an .npz file, or `module:Class`.
+        folder: for the named sets: where the published files lie.
+    """
+    found = source_class(text)
+    check(folder is None or text in CATALOG, "folder", folder, f"is for {', '.join(CATALOG)}")
+    fields: dict[str, Any] = {"path": text} if found is File else {}
+    return found(**fields, **({"folder": folder} if text in CATALOG else {}))
+
+
+def load(text: str, folder: Path | str | None = None) -> Dataset:
+    """Read the data set that a text names, as `find_source` finds it."""
+    return find_source(text, folder).load()

@@ -31,7 +31,7 @@ class Entry:
     about: str
     published: Published | None = None
 
-    def load(self, folder: str | None) -> Dataset:
+    def load(self, folder: Path | str | None) -> Dataset:
         if self.published is None:
             return load_digits()
         place = self.find(folder)
@@ -46,7 +46,7 @@ class Entry:
             "or set SAFARI_DATA or data.folder to the folder that has it",
         )
 
-    def find(self, folder: str | None) -> Path | None:
+    def find(self, folder: Path | str | None) -> Path | None:
         """The folder that holds the files, if any does."""
         if self.published is None:
             return None
@@ -64,7 +64,7 @@ class Entry:
         return place
 
 
-def search_folders(folder: str | None) -> list[Path]:
+def search_folders(folder: Path | str | None) -> list[Path]:
     """Where to look, best first; a folder that the user named is the only one."""
     if folder is not None:
         check(Path(folder).is_dir(), "folder", folder, "no such folder")

@@ -1,4 +1,4 @@
-"""Digits: 1797 images of 8 x 8 pixels that ship inside scikit-learn. No download."""
+"""`Digits`: 1797 images of 8 x 8 pixels that ship inside scikit-learn. No download."""
 
 import gzip
 from functools import cache
@@ -8,7 +8,23 @@ from pathlib import Path
 import numpy as np
 
 from safari.data.dataset import Dataset
+from safari.data.sources.base import Source
 from safari.data.sources.split import hold_out_fifth
+
+
+class Digits(Source):
+    """1,797 handwritten digits of 8 x 8 pixels in ten classes; every fifth one is for testing.
+
+    They ship with scikit-learn, so that they are always there.
+
+    Args:
+        folder: not looked at. All named data sets have it, so that one can stand for another.
+    """
+
+    folder: Path | None = None
+
+    def load(self) -> Dataset:
+        return load_digits()
 
 
 @cache

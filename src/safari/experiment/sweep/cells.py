@@ -140,9 +140,9 @@ def load_sweep(path: Path, overrides: Iterable[str] = ()) -> SweepSpec:
 
 
 SWEEP_KEYS = {
-    "seeds": Key(int | tuple[int, ...], 1),
-    "fixed_partition": Key(bool, False),
-    "grid": Key(dict, {}),
+    "seeds": Key(int | tuple[int, ...], 1, "how many, counted from `train.seed`; or a list of seeds"),
+    "fixed_partition": Key(bool, False, "one partition and one set of excluded clients for all seeds"),
+    "grid": Key(dict, {}, "the keys to vary, each with a list of values"),
 }
 
 

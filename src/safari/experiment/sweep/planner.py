@@ -116,12 +116,18 @@ def _lanes(units: Sequence[Unit]) -> int:
 def _loose_key(one: Prepared) -> Any:
     """Equal for cells that one program can serve once they are padded."""
     run, federation = one.run, one.run.task.federation
-    sizes = (federation.size, federation.largest, federation.typical, federation.ragged, federation.augment)
+    sizes = (
+        federation.size,
+        federation.largest,
+        federation.median_size,
+        federation.ragged,
+        federation.augment,
+    )
     data = one.cell.spec.tables["data"]
     return (
         shape_key((run.algorithm, run.task.model, run.roster.availability)),
         (run.task.precision, run.rounds, run.evaluate_every, one.done),
-        (sizes, data["source"], data["folder"]),
+        (sizes, data["source"], data.get("folder")),
     )
 
 
@@ -214,7 +220,7 @@ def _step_bytes(run: Run, params: Any) -> int:
 def _round_work(run: Run) -> float:
     """Proportional to the arithmetic of a round, to put long units first."""
     params = jax.eval_shape(lambda: _init(run.task))
-    return run.roster.slots * run.task.federation.typical * _bytes(params) + 1.0
+    return run.roster.slots * run.task.federation.median_size * _bytes(params) + 1.0
 
 
 def _batch_size(run: Run) -> int:

@@ -9,7 +9,11 @@ from safari.participation.availability.base import Availability, State
 
 
 class Bernoulli(Availability):
-    """Client i can be reached in a round with probability `rate` (one, or one per client)."""
+    """Each client can be reached in a round with a probability of its own, independently of all else.
+
+    Args:
+        rate: the probability, one for all clients or a list with one for each.
+    """
 
     rate: float | tuple[float, ...] = 0.5
 

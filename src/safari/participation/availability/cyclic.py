@@ -9,7 +9,12 @@ from safari.participation.availability.base import Availability, State
 
 
 class Cyclic(Availability):
-    """The clients are dealt into `groups`; each is reachable for `length` rounds in turn."""
+    """The clients are divided into groups at random; the groups are reachable in turn.
+
+    Args:
+        groups: how many groups.
+        length: for how many rounds each is reachable.
+    """
 
     groups: int = 2
     length: int = 1

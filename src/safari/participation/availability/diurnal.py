@@ -11,7 +11,13 @@ from safari.participation.availability.base import Availability, State
 class Diurnal(Availability):
     """Client i is reachable with probability `mean + swing * sin(2 pi (r / period + u_i))`.
 
-    The phase u_i is `spread` times a uniform draw: 0 puts all clients in one time zone.
+    The phase u_i is `spread` times a uniform draw.
+
+    Args:
+        mean: the probability over the day.
+        swing: how far it goes above and below that.
+        period: rounds a day.
+        spread: how far the clients' phases lie apart; 0 puts all clients in one time zone.
     """
 
     mean: float = 0.5

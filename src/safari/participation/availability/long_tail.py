@@ -9,7 +9,12 @@ from safari.participation.availability.base import Availability, State
 
 
 class LongTail(Availability):
-    """Rates (1 + rank)^-`exponent`, but never below `least`; ranks are dealt at random."""
+    """Client i can be reached with probability (1 + rank)^-exponent; ranks are drawn at random.
+
+    Args:
+        exponent: how fast the probabilities fall with the rank.
+        least: no probability is below this.
+    """
 
     exponent: float = 1.0
     least: float = 0.01

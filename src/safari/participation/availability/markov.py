@@ -12,6 +12,10 @@ class Markov(Availability):
 
     The chain starts in its stationary state: reachable with probability
     join / (join + leave).
+
+    Args:
+        join: the probability that a client which is off comes back.
+        leave: the probability that a client which is there goes off.
     """
 
     join: float = 0.1

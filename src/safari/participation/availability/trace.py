@@ -3,7 +3,6 @@
 import csv
 from pathlib import Path
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, Key
@@ -16,13 +15,16 @@ class Trace(Availability):
     """A CSV file with the columns `round,client`, one row for each client that was there.
 
     Rounds count from 1, clients from 0. After its last round the trace starts again.
+
+    Args:
+        file: the path of the file.
     """
 
-    file: str = eqx.field(static=True)
-    rounds: int = eqx.field(static=True)
+    file: str
+    rounds: int
     rows: Int[Array, "rows 2"]
 
-    def __init__(self, file: str):
+    def __init__(self, file: Path):
         self.file = str(file)
         rows = _read(Path(file))
         self.rows, self.rounds = jnp.asarray(rows, jnp.int32), int(rows[:, 0].max())

@@ -1,0 +1,215 @@
+"""What every registered algorithm must hold to, alone and inside every combinator that takes it.
+
+The cases follow from the registry: whoever adds a name is tested, and fails without a twin in
+`tests/oracle.py`.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import oracle
+import plan
+import safari
+from safari.engine import Training, prepare
+from safari.errors import InputError
+from safari.registry import ALGORITHMS
+
+ROUNDS, SEED = 12, 7
+STEPS, SIZE, SERVER_STEPS = 3, 16, 4
+PARTICIPATION = safari.Participation(excluded=3, per_round=4, dropout=0.3, availability=safari.Bernoulli(0.6))
+SERVER = safari.ServerSGD(rate=0.3, steps=SERVER_STEPS, batch_size=SIZE)
+CLIENT_METHODS = [name for name in ALGORITHMS if issubclass(ALGORITHMS[name], safari.ClientAlgorithm)]
+COMBINATORS = {
+    "safari": lambda clients: safari.Safari(clients, SERVER, q=0.6),
+    "then": lambda clients: safari.Then(clients, SERVER, mix=0.7),
+    "beside": lambda clients: safari.Beside(clients, SERVER),
+    "stages": lambda clients: safari.Stages(SERVER, clients, rounds=3),
+}
+ALONE = list(ALGORITHMS)
+INSIDE = [f"{combinator}({name})" for combinator in COMBINATORS for name in CLIENT_METHODS]
+EVERYTHING = ALONE + INSIDE
+
+
+def short(algorithm):
+    """The algorithm with steps and batches that are quick to train, its own settings as they are."""
+    if isinstance(algorithm, safari.ClientAlgorithm):
+        return replace(algorithm, local_rate=0.2, local_steps=STEPS, batch_size=SIZE)
+    if isinstance(algorithm, safari.ServerSGD):
+        return replace(algorithm, rate=0.3, steps=SERVER_STEPS, batch_size=SIZE)
+    parts = {
+        name: short(value) for name, value in vars(algorithm).items() if isinstance(value, safari.Algorithm)
+    }
+    parts |= {"rounds": 4} if isinstance(algorithm, safari.Stages) else {}
+    return replace(algorithm, **parts)
+
+
+def algorithm_of(case):
+    combinator, _, rest = case.partition("(")
+    if rest:
+        return COMBINATORS[combinator](short(ALGORITHMS[rest.removesuffix(")")]()))
+    return short(ALGORITHMS[case]())
+
+
+@cache
+def federation():
+    return safari.federate("digits", safari.Classes(samples_per_client=60), safari.ServerSet(40))
+
+
+def prepared(algorithm, seed=SEED):
+    parts = (safari.Logistic(), PARTICIPATION, ROUNDS, seed, 1, "float32")
+    return prepare(federation(), algorithm, *parts)
+
+
+@dataclass
+class Trained:
+    run: object
+    result: safari.Result
+    carry: object
+
+
+def trained(run, stretches=(ROUNDS,)):
+    training = Training(run, devices=jax.devices()[:1])
+    for stretch in stretches:
+        training.pace.took(1e-9, 1)
+        training.advance(most=stretch)
+    return training
+
+
+@cache
+def whole(case):
+    training = trained(prepared(algorithm_of(case)))
+    assert training.finished
+    return Trained(training.run, training.result(), training.carry)
+
+
+def assert_same_bits(left, right):
+    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_every_name_has_a_twin():
+    assert set(oracle.TWINS) == set(ALGORITHMS)
+
+
+@pytest.mark.parametrize("case", EVERYTHING)
+def test_it_equals_its_numpy_twin(case):
+    found = whole(case)
+    twin = oracle.twin_of(found.run.algorithm, plan.world_of(found.run))
+    start = np.zeros((10, 65))
+    last, delivered, kinds = oracle.train(twin, start, plan.turns_of(found.run))
+    assert found.result.history["kind"].to_list() == kinds
+    assert np.abs(last).max() > 0.05
+    np.testing.assert_allclose(plan.as_matrix(found.result.params_last), last, atol=2e-5)
+    np.testing.assert_allclose(plan.as_matrix(found.result.params), delivered, atol=2e-5)
+
+
+@pytest.mark.parametrize("case", EVERYTHING)
+def test_cut_and_resumed_it_is_the_whole_bit_for_bit(case):
+    found = whole(case)
+    first = trained(found.run, (1, 4))
+    second = Training(found.run, devices=jax.devices()[:1])
+    second.restore(first.carries(), first.histories(), first.done)
+    while not second.finished:
+        second.advance()
+    assert_same_bits(second.carry, found.carry)
+    assert second.history.equals(found.result.history)
+
+
+@pytest.mark.parametrize("case", EVERYTHING)
+def test_its_bytes_follow_from_what_it_sends(case):
+    """A model down and up for everyone asked and answering, and as many more as the method says."""
+    found = whole(case)
+    clients = [part for part in found.run.algorithm.parts() if isinstance(part, safari.ClientAlgorithm)]
+    model = 4 * (10 * 64 + 10)
+    down = [sent_beside_the_model(part, found) for part in clients]
+    for row in found.result.history.iter_rows(named=True):
+        asked, answered = len(row["cohort"]), len(row["reported"])
+        if row["kind"] == "server" and not asked:
+            assert (row["bytes_down"], row["bytes_up"]) == (0, 0)
+        else:
+            assert row["bytes_down"] == asked * model * (1 + down[0])
+            assert row["bytes_up"] == answered * model * clients[0].models_up
+
+
+def sent_beside_the_model(clients, found):
+    params = found.result.params
+    state = clients.init(params, found.run.task)
+    turn = safari.engine.draw_turn(found.run, found.carry.availability, jnp.int32(0))[2]
+    sent = jax.eval_shape(lambda: clients.broadcast(state, found.run.task, turn))
+    return sum(leaf.size for leaf in jax.tree.leaves(sent)) / sum(
+        leaf.size for leaf in jax.tree.leaves(params)
+    )
+
+
+@pytest.mark.parametrize("case", ALONE + [f"safari({name})" for name in CLIENT_METHODS])
+def test_stacked_with_another_seed_it_is_what_it_is_alone(case):
+    found = whole(case)
+    other = prepared(algorithm_of(case), seed=SEED + 1)
+    same_shape = jax.tree.structure(other) == jax.tree.structure(found.run)
+    assert same_shape
+    together = Training([found.run, other])
+    while not together.finished:
+        together.advance()
+    result = together.results()[0]
+    for column in ("kind", "cohort", "reported", "bytes_up", "bytes_down"):
+        assert result.history[column].to_list() == found.result.history[column].to_list()
+    for a, b in zip(*map(jax.tree.leaves, (result.params_last, found.result.params_last)), strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", CLIENT_METHODS)
+def test_q_one_is_the_method_bit_for_bit(name):
+    assisted = prepared(safari.Safari(short(ALGORITHMS[name]()), SERVER, q=1.0))
+    assert_same_bits(trained(assisted).result().params_last, whole(name).result.params_last)
+
+
+@pytest.mark.parametrize("name", CLIENT_METHODS)
+def test_q_zero_is_server_only_training_bit_for_bit(name):
+    assisted = trained(prepared(safari.Safari(short(ALGORITHMS[name]()), SERVER, q=0.0))).result()
+    assert_same_bits(assisted.params_last, whole("sgd").result.params_last)
+    assert set(assisted.history["kind"]) == {"server"}
+
+
+@pytest.mark.parametrize("case", ALONE + [f"safari({name})" for name in CLIENT_METHODS])
+def test_flower_runs_it_as_what_it_is_or_refuses_it_in_one_line(case):
+    pytest.importorskip("flwr")
+    from safari.flower.spec_job import Deployed
+
+    found = whole(case)
+    try:
+        deployed = Deployed(found.run, case)
+    except InputError as error:
+        assert "cannot run on Flower" in str(error)
+        assert "\n" not in str(error)
+        return
+    number = found.result.history["kind"].to_list().index("client")
+    before = trained(found.run, (1,) * number) if number else Training(found.run, devices=jax.devices()[:1])
+    clients = before.carry.state if isinstance(found.run.algorithm, safari.ClientAlgorithm) else None
+    state = clients if clients is not None else before.carry.state.parts.clients
+    arrays = deployed.arrays(state.params)
+    sent = deployed.broadcast(arrays, state.server_memory, number + 1)
+    who = found.result.history["reported"][number].to_list()
+    ends = [deployed.train(arrays, sent, client, number + 1) for client in who]
+    after, _ = deployed.absorb(arrays, state.server_memory, who, ends, number + 1)
+    one_more = trained(found.run, (1,) * (number + 1)).carry.state.params
+    for a, b in zip(jax.tree.leaves(deployed.params(after)), jax.tree.leaves(one_more), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_data_sharing_hands_every_client_its_own_draw_of_the_servers_samples():
+    plain, shared = federation(), whole("data-sharing").run.task.federation
+    server, drawn = set(plain.held_by(None).tolist()), []
+    for client in range(plain.size):
+        own, now = plain.held_by(client), shared.held_by(client)
+        np.testing.assert_array_equal(now[: len(own)], own)
+        handed = now[len(own) :]
+        assert len(set(handed.tolist())) == len(handed) == round(0.5 * len(server))
+        assert set(handed.tolist()) <= server
+        drawn.append(frozenset(handed.tolist()))
+    assert len(set(drawn)) > 1
+    np.testing.assert_array_equal(shared.held_by(None), plain.held_by(None))
