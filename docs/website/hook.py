@@ -84,7 +84,8 @@ def _inside(folder, target, page_folder):
 
 def _drawn(found):
     block = found["tag"] == "div"
-    return convert(html.unescape(found["tex"]), display="block" if block else "inline")
+    tex = html.unescape(found["tex"]).replace("\\lvert", "\\left|").replace("\\rvert", "\\right|")
+    return convert(tex, display="block" if block else "inline")
 
 
 def _filled(entry):
