@@ -108,8 +108,8 @@ def closeness(found: Reproduction) -> str:
             worst = max(abs(one.difference or 0) for one in rows if one.paper.method == "safari")
             lines.append(
                 f"`{key}`: the mean absolute difference is {mean:.2f} points over the {len(steady)} cells "
-                f"other than p = 2, s = 4 (there, the number of covered classes is random). Over all cells of "
-                f"SAFARI, the largest is {worst:.2f}."
+                f"other than p = 2, s = 4 (there, the number of covered classes is random). Over all cells "
+                f"of SAFARI, the largest is {worst:.2f}."
             )
     sizes: list[Comparison] = [
         one
@@ -165,7 +165,8 @@ def swings(found: Reproduction) -> Iterator[str]:
         yield f"\n### How much single rounds swing: FedAvg on MNIST, s = 4, the last {LAST} rounds\n"
         yield (
             "With few clients per round and few classes per client, the accuracy of a single round is "
-            "largely random. The paper's numbers by m are single runs, and it does not say from which round.\n"
+            "largely random. The paper's numbers by m are single runs, and it does not say from which "
+            "round.\n"
         )
         yield from plain_table(("m", "p", "ours, all runs", "paper", "inside"), rows)
 
