@@ -1,12 +1,15 @@
 """The API pages: one page per room, with every public name of the package.
 
 Public are the names in `safari.__all__`, and those in the `__all__` of `ROOMS`, which users import directly.
-The code is parsed and not imported, so the site can be built without a device and without Flower.
+The rooms are read and not imported: the site can be built without Flower.
 """
 
 import ast
+import sys
 from collections import defaultdict
 from pathlib import Path
+
+import safari
 
 SOURCE = Path(__file__).parents[2] / "src"
 ROOMS = ("flower",)
@@ -40,10 +43,11 @@ def page(room: str, names: dict[str, str]) -> str:
 def rooms_of_names() -> dict[str, dict[str, str]]:
     """Room -> public name -> where it is defined, as in `safari.algorithms.fedavg.FedAvg`."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for package in ("safari", *(f"safari.{room}" for room in ROOMS)):
-        for name in public_names(package):
-            path = definition(package, name)
-            found[room_of(path)][name] = path
+    paths = {name: path_of(name) for name in safari.__all__}
+    for name, path in sorted(paths.items(), key=lambda pair: pair[0].lower()):
+        found[room_of(path)][name] = path
+    for room in ROOMS:
+        found[room] |= names_of_room(room)
     return {room: found[room] for room in sorted(found, key=lambda room: (room != TOP, room))}
 
 
@@ -52,29 +56,24 @@ def room_of(path: str) -> str:
     return room if (SOURCE / "safari" / room).is_dir() else TOP
 
 
-def public_names(package: str) -> list[str]:
-    """The `__all__` of a package."""
-    for statement in _tree(package).body:
-        if isinstance(statement, ast.Assign) and _named(statement.targets[0], "__all__"):
-            return ast.literal_eval(statement.value)
-    raise ValueError(f"{package} has no __all__")
-
-
-def definition(module: str, name: str) -> str:
-    """Where `name` is defined: the imports of `module` are followed, those for type checkers too."""
-    for statement in ast.walk(_tree(module)):
-        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("safari"):
-            for one in statement.names:
-                if name == (one.asname or one.name):
-                    return definition(str(statement.module), one.name)
+def path_of(name: str) -> str:
+    """Where a public name is defined; a constant does not know, so the modules are asked."""
+    value = getattr(safari, name)
+    module = getattr(value, "__module__", None) or ""
+    if not module.startswith("safari"):
+        holders = [one for one in sorted(sys.modules) if one.startswith("safari.")]
+        module = next(one for one in holders if vars(sys.modules[one]).get(name) is value)
     return f"{module}.{name}"
 
 
-def _tree(module: str) -> ast.Module:
-    path = SOURCE.joinpath(*module.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return ast.parse(file.read_text(encoding="utf-8"))
-
-
-def _named(target: ast.expr, name: str) -> bool:
-    return isinstance(target, ast.Name) and target.id == name
+def names_of_room(room: str) -> dict[str, str]:
+    """The `__all__` of a room; where each name is defined stands in its imports for type checkers."""
+    tree = ast.parse((SOURCE / "safari" / room / "__init__.py").read_text(encoding="utf-8"))
+    imports = [one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)]
+    homes = {alias.name: str(one.module) for one in imports for alias in one.names}
+    exported = next(
+        one.value
+        for one in tree.body
+        if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "__all__"
+    )
+    return {name: f"{homes[name]}.{name}" for name in ast.literal_eval(exported)}

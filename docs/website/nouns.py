@@ -1,13 +1,24 @@
-"""A griffe extension: equinox modules are dataclasses, so their fields are the arguments of `__init__`."""
+"""A griffe extension: what the docstrings and classes of safari mean to a reader of the API pages.
+
+Equinox modules are dataclasses, so their fields are the arguments of `__init__`. Lines that begin with `>>>`
+are code; Markdown would take them for quotations.
+"""
+
+import re
 
 import griffe
 
+DOCTEST = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
 MODULE = "equinox.Module"
 FIELD = ("equinox.field", "dataclasses.field")
 
 
 class Nouns(griffe.Extension):
-    """Gives every equinox module without an `__init__` of its own the one that equinox makes."""
+    """Fences doctests, and gives equinox modules the `__init__` that equinox makes."""
+
+    def on_object(self, *, obj: griffe.Object, **_: object) -> None:
+        if obj.docstring is not None:
+            obj.docstring.value = DOCTEST.sub(r"```pycon\n\g<0>\n```", obj.docstring.value)
 
     def on_package(self, *, pkg: griffe.Module, **_: object) -> None:
         for one in _classes(pkg):
