@@ -8,7 +8,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # Compiled modules are kept, whatever the environment says: a program starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress kernels clean
+.PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress docs kernels clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
@@ -53,12 +53,15 @@ bench-scale: .venv/ready ## time per round and memory against the number of clie
 bench-sweep: .venv/ready ## 64 MNIST runs as a sweep, and one after another (needs MNIST)
 	$(BIN)/python benchmarks/sweep.py
 
+docs: .venv-docs/ready ## the documentation site, in site/: needs no network, open site/index.html
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
 kernels: .venv/ready-dev ## the GPU kernels' PTX from their source (needs no GPU)
 	$(BIN)/python $(PIP) nvidia-cuda-nvrtc-cu12==12.9.86
 	$(BIN)/python -m safari.models.hopper.build
 
 clean:
-	rm -rf .venv .venv-* runs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* runs site .pytest_cache .mypy_cache .ruff_cache
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -67,6 +70,11 @@ clean:
 
 .venv/ready-dev: .venv/ready
 	$(BIN)/python $(PIP) --editable '.[dev,flower]' torch==2.13.0
+	touch $@
+
+.venv-docs/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python $(PIP) --editable '.[docs]'
 	touch $@
 
 $(OLDEST)/ready: pyproject.toml tests/oldest.txt

@@ -21,36 +21,36 @@ LAST = 20
 FIGURE_ROUNDS = (500, 1000, 2000, 3000, 4000, 5000)
 HEAD = """# The paper's tables, redone
 
-Every number of Yang et al. (ICML 2024), ours beside it. This page is written by
-`python docs/make_reproduction.py` from the directories in `docs/reproduction`, which
-`safari reproduce` made. Nothing in it is filled in by hand, and what is missing is shown as
-missing. To redo it: `safari reproduce mnist` (or `cifar10`, `fashion-mnist`, a table's key);
-`safari report DIRECTORY` gives the tables with curves and heat maps as one HTML page.
+This page shows every number of Yang et al. (ICML 2024) beside ours. `python docs/make_reproduction.py`
+writes it from the directories in `docs/reproduction`, which `safari reproduce` made. Nothing is filled in by
+hand, and missing numbers are shown as missing. To reproduce the numbers, run `safari reproduce mnist` (or
+`cifar10`, `fashion-mnist`, or the key of a table). `safari report DIRECTORY` makes one HTML page with the
+tables, curves and heat maps.
 
 ## How the numbers are made
 
-The paper leaves much open; `safari.paper.protocol` says what was chosen, and why:
+The paper leaves many settings open. `safari.paper.protocol` says what we chose and why:
 
-- **Partition.** Every class goes to exactly p clients, all clients are of one size (5400
-  samples on MNIST, 5000 on CIFAR-10). Unless a heading says otherwise, every seed draws its own
-  partition and its own excluded clients. The paper fixed one of each (`--fixed-partition`).
-- **Server round.** As many steps as a client's epoch. Algorithm 1 as printed takes one step:
-  the column *one step*. It does not give the paper's numbers.
-- **Server set.** Drawn from the training set, and left with the clients: whatever the server
-  holds, the clients are the same.
-- **Score.** FedAvg: mean of the last ten evaluated rounds. SAFARI: the model that the last
-  server round left. *server only* is q = 0, which the paper never shows.
-- **CIFAR-10.** Two 5 x 5 convolutions (32 and 64 channels, each halved by max-pooling), a dense
-  layer of 512; random crops and flips; bfloat16 products, float32 weights. Minibatch gradients
-  longer than 10 are scaled down to 10: at rate 0.1 runs with p = 10 blow up otherwise, in
-  bfloat16 as in tf32, between rounds 800 and 1400, long after they have reached the paper's
-  accuracy.
-- **Fashion-MNIST.** The paper names no model, no p, no m and no number of rounds. Of 24 settings,
-  each scored at several numbers of rounds (`docs/search_fashion.py`; results in
-  `docs/reproduction/fashion-search.csv`), this one comes closest: a hidden layer of 200, p = 2,
-  m = 20, ten local epochs in batches of 64, 300 rounds, 400 samples a client. No setting falls
-  by as much as the paper's FedAvg; its own deviations there are up to 5.8 points.
-- `±` is the deviation over the seeds; gains are paired, seed by seed; `-` is the paper's "no
+- **Partition.** Every class goes to exactly p clients, and all clients hold equally many samples (5400 on
+  MNIST, 5000 on CIFAR-10). Unless a heading says otherwise, every seed draws its own partition and its own
+  excluded clients. The paper fixed one of each (`--fixed-partition`).
+- **Server round.** The server takes as many steps as a client takes in an epoch. Algorithm 1 as printed takes
+  one step (the column *one step*), which does not give the paper's numbers.
+- **Server set.** The server's samples are drawn from the training set and also stay with the clients. The
+  clients are therefore the same for every size of the server set.
+- **Score.** FedAvg is scored by the mean of the last ten evaluated rounds, SAFARI by the model after the last
+  server round. *server only* is q = 0, which the paper never shows.
+- **CIFAR-10.** The network has two 5 x 5 convolutions (32 and 64 channels, each followed by 2 x 2
+  max-pooling) and a dense layer of 512 units. Images are cropped and flipped at random. Products are in
+  bfloat16, weights in float32. Minibatch gradients are clipped to norm 10. Without clipping, runs with p = 10
+  diverge at rate 0.1 between rounds 800 and 1400, in bfloat16 and in tf32, long after they have reached the
+  paper's accuracy.
+- **Fashion-MNIST.** The paper names no model, no p, no m and no number of rounds. We tried 24 settings and
+  scored each at several numbers of rounds (`docs/search_fashion.py`; results in
+  `docs/reproduction/fashion-search.csv`). The closest has a hidden layer of 200, p = 2, m = 20, ten local
+  epochs in batches of 64, 300 rounds and 400 samples per client. In no setting does FedAvg fall by as much as
+  in the paper, whose own standard deviations there are up to 5.8 points.
+- `±` is the standard deviation over the seeds. Gains are paired, seed by seed. `-` is the paper's "no
   difference within two points".
 """
 
@@ -80,7 +80,7 @@ def section(path: Path) -> Iterator[str]:
     yield from figure(found)
     yield from swings(found)
     yield from coverage(found)
-    yield "\n### What the paper's text says of its numbers\n"
+    yield "\n### What the paper's text says about its numbers\n"
     rows = [
         (one.dataset, one.claim, ", ".join(number(value) for value in one.values), VERDICT[one.present])
         for one in found.effects()
@@ -107,9 +107,9 @@ def closeness(found: Reproduction) -> str:
             mean = sum(abs(one.difference or 0) for one in steady) / len(steady)
             worst = max(abs(one.difference or 0) for one in rows if one.paper.method == "safari")
             lines.append(
-                f"`{key}`: mean absolute difference {mean:.2f} points over the {len(steady)} cells without "
-                f"p = 2, s = 4 (how many classes are covered there is luck); of all cells of SAFARI, none is "
-                f"further off than {worst:.2f}."
+                f"`{key}`: the mean absolute difference is {mean:.2f} points over the {len(steady)} cells "
+                f"other than p = 2, s = 4 (there, the number of covered classes is random). Over all cells "
+                f"of SAFARI, the largest is {worst:.2f}."
             )
     sizes: list[Comparison] = [
         one
@@ -128,7 +128,7 @@ def figure(found: Reproduction) -> Iterator[str]:
     if not any(runs.values()):
         return
     yield "\n### CIFAR-10, p = 1, s = 4, q = 0.4, by server samples (the paper's figure)\n"
-    yield "Accuracy of the model that the last server round left. The paper gives this as a plot only.\n"
+    yield "Accuracy of the model after the last server round. The paper shows this only as a plot.\n"
     rows = []
     for size, some in runs.items():
         curves = [dict(zip(run["curve_round"], run["curve_accuracy"], strict=True)) for run in some]
@@ -146,8 +146,8 @@ def coverage(found: Reproduction) -> Iterator[str]:
         for method, covered, one in found.results.coverage()
     ]
     if rows:
-        yield "\n### MNIST, p = 2, s = 4, by the classes that are covered\n"
-        yield "Excluded clients chosen so that the other six hold so many classes together.\n"
+        yield "\n### MNIST, p = 2, s = 4, by the number of covered classes\n"
+        yield "The excluded clients are chosen so that the other six together hold this many classes.\n"
         yield from plain_table(("method", "classes covered", "runs", "accuracy"), rows)
 
 
@@ -164,8 +164,9 @@ def swings(found: Reproduction) -> Iterator[str]:
     if rows:
         yield f"\n### How much single rounds swing: FedAvg on MNIST, s = 4, the last {LAST} rounds\n"
         yield (
-            "With few clients a round, each of few classes, a single round's accuracy is luck. The paper's "
-            "numbers by m are single runs, and it does not say of which round.\n"
+            "With few clients per round and few classes per client, the accuracy of a single round is "
+            "largely random. The paper's numbers by m are single runs, and it does not say from which "
+            "round.\n"
         )
         yield from plain_table(("m", "p", "ours, all runs", "paper", "inside"), rows)
 

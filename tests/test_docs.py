@@ -4,7 +4,10 @@ import contextlib
 import io
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
+
+import safari
 
 ROOT = Path(__file__).parents[1]
 NUMBER = re.compile(r"\d+\.\d+")
@@ -37,9 +40,21 @@ def test_the_reproduction_page_shows_the_committed_results():
 
 
 def test_links_in_the_docs_lead_somewhere():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_public_name_has_an_api_page():
+    sys.path.insert(0, str(ROOT / "docs" / "website"))
+    from api import pages, rooms_of_names
+
+    documented = {name: path for names in rooms_of_names().values() for name, path in names.items()}
+    entries = {entry for page in pages().values() for entry in re.findall(r"^::: (.+)$", page, re.MULTILINE)}
+    for name in safari.__all__:
+        module, _, attribute = documented[name].rpartition(".")
+        assert getattr(import_module(module), attribute) is getattr(safari, name), name
+        assert documented[name] in entries, name
 
 
 def test_the_theory_page_shows_what_its_quick_commands_print():

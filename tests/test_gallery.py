@@ -1,0 +1,37 @@
+"""The gallery's pages run, and print what they show."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted((DOCS / "gallery").glob("*.md"))
+NUMBER = re.compile(r"\d+\.\d+")
+CLOSE = {"percent": 1.0, "fraction": 0.02}
+"""How far results may lie apart on two machines: rounding moves a test sample or two."""
+
+
+def test_there_is_a_gallery():
+    assert len(PAGES) >= 3
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_of_the_gallery_prints_what_it_shows(path, tmp_path):
+    sys.path.insert(0, str(DOCS))
+    from make_gallery import rendered
+
+    written = path.read_text(encoding="utf-8")
+    fresh = rendered(written, tmp_path)
+    assert squeezed(fresh) == squeezed(written), "run: python docs/make_gallery.py"
+    for ours, shown in zip(NUMBER.findall(fresh), NUMBER.findall(written), strict=True):
+        unit = "fraction" if float(shown) < 1 else "percent"
+        assert abs(float(ours) - float(shown)) <= CLOSE[unit]
+    for picture in re.findall(r"\]\(([^)]+\.png)\)", written):
+        assert (tmp_path / picture).is_file()
+
+
+def squeezed(page: str) -> str:
+    """The page without its numbers, and without the rules of tables, whose width follows from them."""
+    return re.sub(r"[\s\u2500-\u257f-]+", " ", re.sub(r"\d+", "", NUMBER.sub("", page)))
