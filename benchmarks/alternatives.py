@@ -110,7 +110,7 @@ def network_ways(steps: int = 7) -> dict[str, Work]:
     def compiled(way: Callable[..., Any]) -> Work:
         usual, cnn.convolve_and_halve = cnn.convolve_and_halve, way
         try:
-            epoch = jax.jit(lambda p, key: task.descend(p, task.lesson(shard, key, steps, BATCH), rate=RATE))
+            epoch = jax.jit(lambda p, key: task.sgd(p, task.minibatches(shard, key, steps, BATCH), rate=RATE))
             program = epoch.lower(params, key).compile()
         finally:
             cnn.convolve_and_halve = usual

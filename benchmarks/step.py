@@ -57,7 +57,7 @@ def parts():
 
         return jax.lax.scan(step, weight, rows)[0]
 
-    epoch = jax.jit(lambda p, key: task.descend(p, task.lesson(shard, key, STEPS, BATCH), rate=RATE))
+    epoch = jax.jit(lambda p, key: task.sgd(p, task.minibatches(shard, key, STEPS, BATCH), rate=RATE))
     steps, products = jax.jit(steps), jax.jit(products)
     return {
         "draw of the batches": lambda: draw(key),

@@ -47,6 +47,6 @@ def test_streams_differ_by_name_and_by_seed():
         keys = [jax.random.key_data(leaf) for leaf in jax.tree.leaves(Streams(seed))]
         return {tuple(np.asarray(key).tolist()) for key in keys}
 
-    assert len(words(0)) == 8
+    assert len(words(0)) == 9
     assert not words(0) & words(1)
     assert host_stream(0, "partition").integers(1 << 60) != host_stream(0, "exclusion").integers(1 << 60)

@@ -154,7 +154,7 @@ def test_it_has_its_keys_in_a_spec():
 def test_wrong_keys_are_named(wrong, key):
     def build():
         spec = complete({"algorithm": {"q": wrong}})
-        return spec.algorithm(spec.federation())
+        return spec.algorithm()
 
     with pytest.raises(InputError) as caught:
         build()

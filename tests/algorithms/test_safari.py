@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 
 import safari
+from safari.registry import ALGORITHMS
 
+CLIENT_METHODS = [name for name in ALGORITHMS if issubclass(ALGORITHMS[name], safari.ClientAlgorithm)]
 PARTICIPATION = safari.Participation(excluded=4, per_round=3)
 CLIENTS = safari.FedAvg(batch_size=30)
 SERVER = safari.ServerSGD(batch_size=10, steps=4)
@@ -41,12 +43,18 @@ def test_q_zero_is_server_sgd_bit_for_bit(digits, model):
     assert set(assisted.history["kind"]) == {"server"}
 
 
-@pytest.mark.parametrize(
-    "clients", [safari.FedProx(batch_size=30), safari.FedAdam(batch_size=30), safari.SCAFFOLD(batch_size=30)]
-)
-def test_q_one_is_any_client_algorithm_bit_for_bit(digits, clients):
+@pytest.mark.parametrize("name", CLIENT_METHODS)
+def test_q_one_is_any_client_method_bit_for_bit(digits, name):
+    clients = ALGORITHMS[name](batch_size=30)
     assisted = train(digits, safari.Safari(clients, SERVER, q=1.0), MODELS["logistic"])
     assert_same_bits(assisted.params, train(digits, clients, MODELS["logistic"]).params)
+
+
+@pytest.mark.parametrize("name", CLIENT_METHODS)
+def test_q_zero_is_server_sgd_bit_for_bit_beside_any_client_method(digits, name):
+    clients = ALGORITHMS[name](batch_size=30)
+    assisted = train(digits, safari.Safari(clients, SERVER, q=0.0), MODELS["logistic"])
+    assert_same_bits(assisted.params, train(digits, SERVER, MODELS["logistic"]).params)
 
 
 def test_paired_runs_see_the_same_clients(digits):

@@ -92,15 +92,19 @@ OVERRIDES = {
     ),
     "missing folder": ("data.source=mnist data.folder=nowhere", "data.folder", "no such folder"),
     "missing file": ("data.source=nowhere.npz", "data.source", "no such file"),
-    "unknown model": ("model.name=resnet", "model.name", "must be one of logistic, mlp, cnn"),
+    "unknown model": ("model.name=resnet", "model.name", "known are logistic, mlp, cnn"),
     "own model missing": ("model.name=nowhere:Net", "model.name", "cannot be imported"),
     "own model is no model": ("model.name=json:JSONDecoder", "model.name", "not a subclass of safari.Model"),
     "no hidden units": ("model.name=mlp model.hidden=[0]", "model.hidden", "at least 1"),
-    "unknown algorithm": ("algorithm.name=fedavgg", "algorithm.name", "must be one of safari, server-only"),
+    "unknown algorithm": (
+        "algorithm.name=fedavgg",
+        "algorithm.name",
+        "did you mean fedavg? known are safari",
+    ),
     "unknown client algorithm": (
-        "algorithm.clients.name=sgd",
+        "algorithm.clients.name=fedsgd",
         "algorithm.clients.name",
-        "must be one of fedavg",
+        "unknown name; did you mean",
     ),
     "rate = 0": ("algorithm.clients.local_rate=0", "algorithm.clients.local_rate", "must be above 0"),
     "rate is infinite": ("algorithm.server.rate=inf", "algorithm.server.rate", "must be above 0"),
@@ -120,16 +124,23 @@ OVERRIDES = {
         "model.kernel",
         "larger than the images",
     ),
+    "server as clients": (
+        "algorithm.clients.name=sgd algorithm.clients={name='sgd'}",
+        "algorithm.clients",
+        "must be an algorithm in which clients train",
+    ),
+    "key of another partition": ("data.partition.alpha=0.3", "data.partition.alpha", "unknown key"),
+    "key of before": ("data.server_samples=5", "data.server_samples", "is data.server.samples now"),
     "own model that fails": (
         "model.name=own_model:Broken",
         "model.name",
-        "fails on samples of shape (8, 8, 1)",
+        "fails in the first round (ZeroDivisionError: division by zero)",
     ),
     "negative seed": ("train.seed=-1", "train.seed", "from 0 to 2147483647"),
     "unknown availability": (
         "participation.availability.name=sometimes",
         "participation.availability.name",
-        "must be one of always, bernoulli",
+        "known are always, bernoulli",
     ),
     "too few rates": (
         "participation.availability.name=bernoulli participation.availability.rate=[0.5]",
@@ -144,8 +155,8 @@ OVERRIDES = {
 }
 OVERRIDES["override through a value"] = (
     "train.rounds.high=1",
-    "train.rounds.high",
-    "leads through a key that is not a table",
+    "train.rounds",
+    "must be a whole number",
 )
 
 
@@ -348,7 +359,7 @@ def test_both_out_and_resume_are_refused(folder):
 
 
 COMPARE = {
-    "unknown algorithm": (["--algorithms", "fedavg,magic"], "--algorithms", "must be one of safari"),
+    "unknown algorithm": (["--algorithms", "fedavg,magic"], "--algorithms", "known are safari"),
     "no algorithm": (["--algorithms", ","], "--algorithms", "at least one"),
     "the same twice": (["--algorithms", "fedavg,fedavg"], "--algorithms", "each once"),
     "no seeds": (["--seeds", "0"], "--seeds", "at least 1"),

@@ -70,8 +70,8 @@ def test_the_directory_equals_the_same_run_in_python(finished):
     federation = spec.federation()
     result = safari.train(
         federation,
-        spec.algorithm(federation),
-        model=spec.model(),
+        spec.algorithm(),
+        model=spec.model(federation),
         participation=spec.participation(),
         **train,
     )
@@ -96,14 +96,11 @@ def test_a_comparison_ends_in_a_table_and_a_picture(tmp_path):
     assert done.returncode == 0, done.stderr
     table = pl.read_csv(tmp_path / "runs" / "b" / "comparison.csv")
     assert table["algorithm"].to_list() == ["fedavg", "server-only", "safari"]
+    results = pl.read_parquet(tmp_path / "runs" / "b" / "results.parquet")
     for name in table["algorithm"]:
         assert name in done.stdout
-        values = [
-            json.loads((tmp_path / "runs" / "b" / name / f"seed-{seed}" / "summary.json").read_text())[
-                "accuracy"
-            ]
-            for seed in (0, 1)
-        ]
+        values = results.filter(pl.col("algorithm.name") == name)["accuracy"].to_list()
+        assert len(values) == 2
         row = table.filter(pl.col("algorithm") == name)
         assert row["accuracy_mean"][0] == pytest.approx(np.mean(values))
         assert row["accuracy_std"][0] == pytest.approx(np.std(values, ddof=1))

@@ -8,7 +8,8 @@ import pytest
 import safari
 from safari.errors import InputError
 from safari.experiment import load_spec
-from safari.experiment.spec import complete, with_algorithm
+from safari.experiment.compare import comparison_spec
+from safari.experiment.spec import complete
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -52,15 +53,18 @@ def test_server_only_matches_the_steps_of_the_clients_it_replaces():
     overrides = ["algorithm.clients.local_epochs=3", "algorithm.name=server-only"]
     alone = load_spec(EXAMPLES / "digits.toml", overrides).prepare().algorithm
     both = load_spec(EXAMPLES / "digits.toml", overrides[:1]).prepare().algorithm
-    assert alone.steps == both.server.steps == 36
+    assert alone.server.steps == both.server.steps == 36
 
 
 def test_comparing_leaves_out_keys_that_another_algorithm_lacks():
     given = {"algorithm": {"clients": {"name": "fedprox", "proximal": 0.5, "batch_size": 8}}}
-    assert complete(with_algorithm(given, "fedprox", 0)).tables["algorithm"]["clients"]["proximal"] == 0.5
-    fedavg = complete(with_algorithm(given, "fedavg", 0)).tables["algorithm"]["clients"]
+    cells = comparison_spec(given, ["fedprox", "fedavg", "safari"], 1).cells()
+    fedprox, fedavg, assisted = (cell.spec.tables["algorithm"]["clients"] for cell in cells)
+    assert fedprox["proximal"] == assisted["proximal"] == 0.5
     assert fedavg["batch_size"] == 8
     assert "proximal" not in fedavg
+    with pytest.raises(InputError, match=r"algorithm\.clients\.proximal"):
+        complete({"algorithm": {"name": "fedavg", "clients": {"proximal": 0.5}}})
 
 
 def test_a_model_of_the_users_own(tmp_path, monkeypatch):
@@ -76,7 +80,7 @@ def test_a_model_of_the_users_own(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     spec = complete({"model": {"name": "mine:Tiny", "gain": 2.0}, "train": {"rounds": 2}})
-    model = spec.model()
+    model = spec.model(spec.federation())
     assert model.gain == 2.0
     result = safari.train(spec.federation(), model=model, rounds=2)
     assert result.params["bias"].shape == (10,)

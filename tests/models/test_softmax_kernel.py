@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from safari import IID, Dataset, federate
 from safari.algorithms import Task
-from safari.data import IID, Dataset, federate
 from safari.models import Logistic, softmax_kernel
 
 pytestmark = pytest.mark.skipif(not softmax_kernel.available(), reason="this JAX has no Triton backend")
@@ -29,9 +29,9 @@ def test_the_kernel_takes_the_steps_of_the_model(features, classes, size, used):
         "bias": jnp.arange(classes) / classes,
     }
     key, shard = jax.random.key(2), task.federation.client(jnp.int32(1))
-    lesson = task.lesson(shard, key, 3, size)
-    plain, schedule = task.descend(start, lesson, rate=0.3, used=jnp.int32(used)), lesson.schedule
-    weight, bias = softmax_kernel.descend(
+    minibatches = task.minibatches(shard, key, 3, size)
+    plain, schedule = task.sgd(start, minibatches, rate=0.3, used=jnp.int32(used)), minibatches.schedule
+    weight, bias = softmax_kernel.sgd(
         dataset.x, dataset.y, schedule.samples, schedule.weight, (start["weight"], start["bias"]),
         scale=dataset.scale, rate=jnp.float32(0.3), used=jnp.int32(used), interpret=True,
     )  # fmt: skip

@@ -98,10 +98,12 @@ class Algorithm(Noun):
     consists of; subclass this for anything else.
 
     `table` names the table of a spec that describes an algorithm which acts on one side alone
-    (`clients` or `server`). `columns` are the names of the numbers that its notes carry.
+    (`clients` or `server`). `asks_clients` is whether clients ever train. `columns` are the names of
+    the numbers that its notes carry.
     """
 
     table: ClassVar[str | None] = None
+    asks_clients: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ()
 
     def bind(self, federation: Federation, seed: int) -> "tuple[Algorithm, Federation]":

@@ -11,6 +11,7 @@ from safari.algorithms.fedavg import FedAvg
 from safari.algorithms.server_sgd import ServerSGD
 from safari.algorithms.task import Task
 from safari.data import Federation
+from safari.errors import check
 from safari.models import Params
 
 
@@ -36,6 +37,10 @@ class ClientsAndServer(Algorithm):
     clients: Algorithm = FedAvg()
     server: ServerSGD = ServerSGD()
     own_columns: ClassVar[tuple[str, ...]] = ()
+
+    def __check_init__(self) -> None:
+        name = type(self.clients).__name__
+        check(self.clients.asks_clients, "clients", name, "must be an algorithm in which clients train")
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -1,5 +1,7 @@
 """Server-only training under the settings of a spec that also describes clients."""
 
+from typing import ClassVar
+
 from safari.algorithms.base import Note, Turn
 from safari.algorithms.combinator import ClientsAndServer, TwoSided
 from safari.algorithms.task import Task
@@ -10,6 +12,8 @@ class ServerOnly(ClientsAndServer):
 
     `clients` only says how many steps `server.steps = "match"` means. Bit for bit SAFARI with q = 0.
     """
+
+    asks_clients: ClassVar[bool] = False
 
     def round(self, state: TwoSided, task: Task, turn: Turn) -> tuple[TwoSided, Note]:
         return self.server_round(state, task, turn)

@@ -37,6 +37,7 @@ class ServerSGD(Algorithm):
     batch_size: int = 64
     clip: float | None = None
     table: ClassVar[str | None] = "server"
+    asks_clients: ClassVar[bool] = False
 
     def __check_init__(self) -> None:
         check_positive("rate", self.rate)

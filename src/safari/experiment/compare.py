@@ -15,6 +15,7 @@ from safari.experiment.run import read_summary
 from safari.experiment.schema import NAME
 from safari.experiment.spec import complete, read_toml, set_key
 from safari.experiment.sweep.cells import ALGORITHM, SEED, SweepSpec
+from safari.registry import ALGORITHMS
 from safari.report.curves import draw_comparison
 
 TABLE = "comparison.csv"
@@ -51,6 +52,8 @@ def comparison_spec(given: dict[str, Any], algorithms: Sequence[str], seeds: int
     check(bool(algorithms), "--algorithms", list(algorithms), "needs at least one")
     once = len(algorithms) == len(set(algorithms))
     check(once, "--algorithms", list(algorithms), "needs each once")
+    for name in algorithms:
+        ALGORITHMS.find(name, "--algorithms")
     whole = complete(given)
     clients = whole.tables["algorithm"].get("clients", {}).get(NAME)
     base = given if clients is None else set_key(given, ["algorithm", "clients", NAME], clients)

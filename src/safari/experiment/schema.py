@@ -46,7 +46,7 @@ class Key:
 
     def read(self, path: str, value: Any) -> Any:
         """`value` as the spec keeps it, complete, or an error that names `path`."""
-        if self.noun is not None and (self.hint is None or isinstance(value, dict | str)):
+        if self.noun is not None and (self.hint is None or isinstance(value, dict) or self._names(value)):
             return read_noun(path, value, self.noun, self.default)
         value = tuple(value) if isinstance(value, list) else value
         try:
@@ -54,6 +54,11 @@ class Key:
         except ValidationError:
             raise InputError(path, value, f"must be {describe(self)}") from None
         return os.path.abspath(found) if isinstance(found, Path) else found
+
+    def _names(self, value: Any) -> bool:
+        """Whether a value is the name of a noun."""
+        registry = None if self.noun is None else registry_of(self.noun)
+        return isinstance(value, str) and registry is not None and (value in registry or is_own(value))
 
     def plain_default(self) -> Any:
         """The default as a spec keeps it: nouns are tables."""

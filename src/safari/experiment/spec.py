@@ -80,14 +80,13 @@ class Spec:
                 made = cls(**fields)
         except TypeError as error:
             raise InputError("data.source", source, f"cannot be made ({reason(error)})") from None
-        with naming("data"):
-            return federate(
-                made,
-                build("partition", table["partition"], Partition),
-                build("server", table["server"], ServerSet),
-                augment=table["augment"],
-                seed=table["seed"],
-            )
+        partition = build("data.partition", table["partition"], Partition)
+        server = build("data.server", table["server"], ServerSet)
+        try:
+            return federate(made, partition, server, augment=table["augment"], seed=table["seed"])
+        except InputError as error:  # the keys of the source stand in [data] itself
+            key = error.key.removeprefix("source.")
+            raise InputError(f"data.{key}", error.value, error.allowed) from None
 
     def participation(self) -> Participation:
         return build("participation", self.tables["participation"], Participation)

@@ -65,17 +65,13 @@ class Coin:
         if isinstance(self.q, AdaptiveQ):
             self.known = self.q.start({name: jnp.asarray(array) for name, array in arrays.items()})
 
-    def learn(self, halves: tuple[Arrays, Arrays], before: Arrays, average: Arrays | None) -> None:
+    def learn(self, halves: tuple[Arrays, Arrays], client_gradient: Arrays | None) -> None:
         """What a round has shown: `halves` are gradients where it ended.
 
-        `average` is that of the clients' arrays in a client round, before any optimiser of the server's
-        makes something else of it.
+        `client_gradient` is the clients' mean gradient, if it was a client round.
         """
         assert isinstance(self.q, AdaptiveQ)
         assert self.known is not None
-        assert self.path is not None
-        gradient = None
-        if average is not None:
-            gradient = {name: jnp.asarray((before[name] - average[name]) / self.path) for name in before}
-        a, b = ({name: jnp.asarray(half[name]) for name in before} for half in halves)
+        a, b = ({name: jnp.asarray(half[name]) for name in halves[0]} for half in halves)
+        gradient = None if client_gradient is None else jax.tree.map(jnp.asarray, client_gradient)
         self.known = self.q.learn(self.known, (a, b), self.rate, gradient)

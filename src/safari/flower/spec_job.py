@@ -24,18 +24,21 @@ from safari.registry import reason
 WEIGHT = "weight"
 
 
-class Job:
-    """The parts of a spec, bound, with what clients and server do compiled.
+class Deployed:
+    """A run whose clients and server act one by one, compiled.
+
+    Args:
+        run: the run as the simulator would train it.
+        name: what its algorithm is called in a message.
 
     Raises:
         InputError: if Flower cannot run the method as what it is.
     """
 
-    def __init__(self, spec: Spec):
-        self.spec = spec
-        self.run: Run = spec.prepare()
-        self.algorithm = self.run.algorithm
-        self.clients = deployable_clients(self.run, spec.tables["algorithm"]["name"])
+    def __init__(self, run: Run, name: str):
+        self.run = run
+        self.algorithm = run.algorithm
+        self.clients = deployable_clients(run, name)
         self._like = jax.eval_shape(self.start)
         self._train = eqx.filter_jit(train_client)
         self._broadcast = eqx.filter_jit(broadcast)
@@ -77,12 +80,24 @@ class Job:
         self, arrays: Arrays, memory: Any, clients: list[int], ends: list[Arrays], round: int
     ) -> tuple[Arrays, Any]:
         """The server's arrays and memory after `clients` ended a round at `ends`."""
+        reports = self._reports(arrays, clients, ends)
+        start, number = self.params(arrays), jnp.int32(round - 1)
+        state = self._absorb(self.run, self.clients, start, memory, reports, number)
+        return self.arrays(state.params), state.server_memory
+
+    def _reports(self, arrays: Arrays, clients: list[int], ends: list[Arrays]) -> Reports:
         who, start = jnp.array(clients, jnp.int32), self.params(arrays)
         change = jax.tree.map(
             lambda now, *then: jnp.stack([one - now for one in then]), start, *map(self.params, ends)
         )
-        state = self._absorb(self.run, self.clients, start, memory, who, change, jnp.int32(round - 1))
-        return self.arrays(state.params), state.server_memory
+        return reports_of(self.run, self.clients, who, change)
+
+    def mean_gradient(self, arrays: Arrays, clients: list[int], ends: list[Arrays]) -> Arrays:
+        """The clients' mean gradient, as the simulator's adaptive q sees it."""
+        reports = self._reports(arrays, clients, ends)
+        weights = jnp.array([self.weight(client) for client in clients])
+        reports = eqx.tree_at(lambda reports: reports.weight, reports, weights)
+        return named_arrays(self.clients.mean_gradient(reports))
 
     def weight(self, client: int) -> float:
         """How much a client counts in a plain average."""
@@ -95,6 +110,14 @@ class Job:
         """Accuracy and loss on the test set."""
         score = self._evaluate(self.run.task, self.params(arrays))
         return float(score.correct.sum() / len(self.run.task.federation.dataset.y_test)), float(score.loss)
+
+
+class Job(Deployed):
+    """The deployed run of a spec."""
+
+    def __init__(self, spec: Spec):
+        self.spec = spec
+        super().__init__(spec.prepare(), spec.tables["algorithm"]["name"])
 
 
 def deployable_clients(run: Run, name: str) -> ClientAlgorithm:
@@ -119,7 +142,12 @@ def deployable_clients(run: Run, name: str) -> ClientAlgorithm:
     slots = jax.ShapeDtypeStruct((1,), jnp.int32)
     change = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), params)
     try:
-        eqx.filter_eval_shape(absorb, run, clients, params, memory[0], slots, change, jnp.int32(0))
+        eqx.filter_eval_shape(
+            lambda params, memory, who, change: absorb(
+                run, clients, params, memory, reports_of(run, clients, who, change), jnp.int32(0)
+            ),
+            params, memory[0], slots, change,
+        )  # fmt: skip
     except (AttributeError, TypeError) as error:
         name = type(clients).__name__
         hint = f"cannot run on Flower: it needs what clients do not send ({reason(error)})"
@@ -153,19 +181,22 @@ def absorb(
     clients: ClientAlgorithm,
     params: Params,
     memory: Any,
-    who: Int[Array, " replies"],
-    change: Params,
+    reports: Reports,
     number: Int[Array, ""],
 ) -> ClientState:
     """The state that the simulator's server would have after these reports."""
-    turn = eqx.tree_at(lambda turn: turn.cohort, turn_of(run, number), Cohort(who, who >= 0, who >= 0))
-    held = run.task.federation.clients.count[who]
-    steps = jnp.broadcast_to(jnp.asarray(clients.steps(held)), who.shape)
+    turn = eqx.tree_at(lambda turn: turn.cohort, turn_of(run, number), reports.cohort)
     state = ClientState(params, memory, None)
-    reports = Reports(turn.cohort, change, None, steps, held, jnp.zeros(len(who)))
     weight = clients.weigh(state, reports, run.task, turn)
     reports = eqx.tree_at(lambda reports: reports.weight, reports, weight)
     return clients.absorb(state, reports, run.task, turn)
+
+
+def reports_of(run: Run, clients: ClientAlgorithm, who: Int[Array, " replies"], change: Params) -> Reports:
+    """What the simulator's server would know of these changes; nothing but models comes back from Flower."""
+    held = run.task.federation.clients.count[who]
+    steps = jnp.broadcast_to(jnp.asarray(clients.steps(held)), who.shape)
+    return Reports(Cohort(who, who >= 0, who >= 0), change, None, steps, held, jnp.zeros(len(who)))
 
 
 def serve(run: Run, server: ServerSGD, task: Task, params: Params, number: Int[Array, ""]) -> Params:

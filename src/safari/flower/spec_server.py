@@ -4,6 +4,7 @@ Batches, cohorts and coins are drawn as the simulator draws them, so that a simu
 the deployment will do.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +64,24 @@ class SpecClients(FedAvg):
         return messages
 
     def aggregate_train(self, server_round: int, replies: Any) -> Any:
-        replies = sorted(replies, key=lambda reply: int(_metrics(reply)["client"]))
-        clients = [int(_metrics(reply)["client"]) for reply in replies]
-        ends = [numpy_arrays(reply.content["arrays"]) for reply in replies]
+        clients, ends = _reported(replies)
         arrays, memory = self.job.absorb(self.sent, self._server_memory(), clients, ends, server_round)
         self.memory = named_arrays(memory)
         return array_record(arrays), None
 
+    def mean_gradient(self, replies: list[Message]) -> Arrays:
+        """The clients' mean gradient in the round that was sent last."""
+        return self.job.mean_gradient(self.sent, *_reported(replies))
+
     def _server_memory(self) -> Any:
         return from_named(self.memory, self._like)
+
+
+def _reported(replies: Iterable[Message]) -> tuple[list[int], list[Arrays]]:
+    """Who replied, in ascending order, and the arrays that each ended at."""
+    by_client = sorted(replies, key=lambda reply: int(_metrics(reply)["client"]))
+    clients = [int(_metrics(reply)["client"]) for reply in by_client]
+    return clients, [numpy_arrays(reply.content.array_records["arrays"]) for reply in by_client]
 
 
 def _metrics(reply: Message) -> Any:

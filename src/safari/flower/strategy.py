@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from logging import INFO
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.common import log
@@ -33,9 +33,18 @@ MOST_STUMBLES = 3
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
+@runtime_checkable
+class TellsGradient(Protocol):
+    """A client strategy that knows how many steps each client takes."""
+
+    def mean_gradient(self, replies: list[Message]) -> Arrays:
+        """The clients' mean gradient in the round that was sent last."""
+        ...
+
+
 @dataclass
 class Round:
-    """A round in the making; `average` is the plain average of the clients' arrays, once they are there."""
+    """A round in the making; `gradient` is the clients' mean gradient, where an adaptive q wants it."""
 
     round: int
     kind: str
@@ -45,7 +54,7 @@ class Round:
     cohort: tuple[int, ...] = ()
     down: int = 0
     up: int = 0
-    average: Arrays | None = None
+    gradient: Arrays | None = None
 
 
 class SafariStrategy(Strategy):
@@ -170,7 +179,7 @@ class SafariStrategy(Strategy):
             self.journal.note(turn.round, "replaced", self.fleet, detail=detail)
             return None, None
         if self.coin.adaptive:
-            turn.average = self.gate.average(taken)
+            turn.gradient = self._client_gradient(turn, taken)
         arrays, metrics, fault = self._aggregate(turn, taken)
         if arrays is None:
             detail = f"{type(self.clients).__name__} could not use the replies: {fault}"
@@ -179,6 +188,14 @@ class SafariStrategy(Strategy):
         for reply in taken:
             self.journal.note(turn.round, "answered", self.fleet, reply.metadata.src_node_id)
         return arrays, metrics
+
+    def _client_gradient(self, turn: Round, taken: list[Message]) -> Arrays:
+        """The clients' mean gradient, before the client strategy makes something else of the replies."""
+        if isinstance(self.clients, TellsGradient):
+            return self.clients.mean_gradient(taken)
+        sent, average = numpy_arrays(turn.arrays), self.gate.average(taken)
+        assert self.coin.path is not None
+        return {name: (sent[name] - average[name]) / self.coin.path for name in sent}
 
     def _aggregate(
         self, turn: Round, replies: list[Message]
@@ -220,7 +237,7 @@ class SafariStrategy(Strategy):
         assert isinstance(self.server_step, Estimating)
         after = numpy_arrays(arrays)
         halves = self.server_step.halves(after, turn.round)
-        self.coin.learn(halves, numpy_arrays(turn.arrays), turn.average if turn.kind == "client" else None)
+        self.coin.learn(halves, turn.gradient if turn.kind == "client" else None)
 
     def _write_down(self, turn: Round) -> None:
         asked = self.journal.clients(turn.round, "asked")
