@@ -23,7 +23,7 @@ FLOORS = (
     {"cli"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-ROOMS = {path.stem for path in SOURCE.iterdir() if not path.name.startswith("_")}
+ROOMS = {path.stem for path in SOURCE.iterdir() if not path.name.startswith("_") and path.name != "py.typed"}
 
 
 def imports(path: Path):
