@@ -23,6 +23,7 @@ FLOORS = (
     {"cli"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+ONE_SYSTEM_ONLY = {"fcntl", "grp", "msvcrt", "posix", "pwd", "resource", "termios", "winreg"}
 ROOMS = {path.stem for path in SOURCE.iterdir() if not path.name.startswith("_") and path.name != "py.typed"}
 
 
@@ -56,3 +57,15 @@ def test_no_file_is_a_drawer_for_everything():
         if (count := len(path.read_text().splitlines())) > 400
     }
     assert not long
+
+
+def test_no_module_is_imported_that_only_one_system_has():
+    found = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in [getattr(node, "module", None), *(each.name for each in node.names)]
+        if name in ONE_SYSTEM_ONLY
+    ]
+    assert not found

@@ -5,7 +5,6 @@ the largest of a group, so that cells which differ in them share a program.
 """
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import polars as pl
+import psutil
 
 from safari.algorithms import Task
 from safari.devices import cores
@@ -106,9 +106,9 @@ def make_plan(prepared: Sequence[Prepared]) -> Plan:
 
 
 def device_memory() -> int:
-    """Bytes of the device that trains, or of the machine where that is the CPU."""
+    """Bytes of the device that trains, or what the machine has free where that is the CPU."""
     stats = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
-    return stats["bytes_limit"] if stats else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    return stats["bytes_limit"] if stats else psutil.virtual_memory().available
 
 
 def _lanes(units: Sequence[Unit]) -> int:
