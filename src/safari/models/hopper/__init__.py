@@ -20,8 +20,6 @@ from safari.models.hopper import layout
 from safari.models.hopper.kernels import blocks_at_once, call
 
 FIRST, SECOND = ((32, 32, 3), (5, 5, 3, 32)), ((16, 16, 32), (5, 5, 32, 64))
-NOWHERE = 4
-"""The place of a maximum that ReLU cut off."""
 
 Images = BFloat16[Array, "images height width channels"]
 Kernel = BFloat16[Array, "5 5 channels outputs"]
