@@ -59,6 +59,18 @@ def test_no_file_is_a_drawer_for_everything():
     assert not long
 
 
+def test_what_is_cached_by_its_arguments_has_a_bound():
+    boundless = [
+        f"{path.relative_to(SOURCE)}: {node.name}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.args.args
+        for decorator in map(ast.unparse, node.decorator_list)
+        if decorator in ("cache", "functools.cache") or "maxsize=None" in decorator
+    ]
+    assert not boundless
+
+
 def test_no_module_is_imported_that_only_one_system_has():
     found = [
         f"{path.relative_to(SOURCE)} imports {name}"

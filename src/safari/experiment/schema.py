@@ -6,7 +6,7 @@ import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import lru_cache
 from typing import Any, Literal, Union
 
 from pydantic import TypeAdapter, ValidationError
@@ -39,13 +39,13 @@ class Key:
             raise InputError(path, value, f"must be {describe(self.hint)}") from None
 
 
-@cache
+@lru_cache(maxsize=256)
 def _adapter(hint: Any) -> TypeAdapter:
     """Building one takes longer than using it; a sweep reads hundreds of specs."""
     return TypeAdapter(hint)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _all_keys(noun: Callable[..., Any]) -> dict[str, Key]:
     hints = typing.get_type_hints(noun)
     return {

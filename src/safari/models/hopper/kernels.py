@@ -29,7 +29,7 @@ def blocks_at_once() -> int:
     return jax.devices()[0].core_count // 2 * 2
 
 
-@functools.cache
+@functools.lru_cache(maxsize=8)
 def _kernel(name: str) -> tuple[str, int]:
     """PTX of a kernel, and the bytes of shared memory that it says it needs."""
     code = (files(__package__) / f"{name}.ptx").read_text()
