@@ -14,6 +14,7 @@ from safari.experiment.directory import CURVES, METRICS, SPEC, SUMMARY, Director
 from safari.experiment.run import Watcher, new_run, read_summary, resume_run
 from safari.experiment.spec import complete, with_algorithm
 from safari.report.curves import draw_comparison
+from safari.report.statistics import estimate
 from safari.training import Diverged
 
 TABLE = "comparison.csv"
@@ -131,14 +132,22 @@ def _write(
 
 def tabulate(summaries: dict[Cell, dict[str, Any]]) -> pl.DataFrame:
     """A row an algorithm: number of runs, then mean and deviation of each column."""
-    rows = pl.DataFrame(
-        [
-            {"algorithm": cell.algorithm, **{name: summary[name] for name in COLUMNS}}
-            for cell, summary in summaries.items()
-        ],
-        schema={"algorithm": pl.String, **dict.fromkeys(COLUMNS, pl.Float64)},
-    )
-    means = [pl.col(name).mean().alias(f"{name}_mean") for name in COLUMNS]
-    deviations = [pl.col(name).std().alias(f"{name}_std") for name in COLUMNS]
-    both = [column for pair in zip(means, deviations, strict=True) for column in pair]
-    return rows.group_by("algorithm", maintain_order=True).agg(pl.len().alias("runs"), *both)
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for cell, summary in summaries.items():
+        groups.setdefault(cell.algorithm, []).append(summary)
+    both = [f"{name}_{what}" for name in COLUMNS for what in ("mean", "std")]
+    rows = [
+        (algorithm, len(runs), *(number for name in COLUMNS for number in _over_seeds(runs, name)))
+        for algorithm, runs in groups.items()
+    ]
+    schema = {"algorithm": pl.String, "runs": pl.Int64, **dict.fromkeys(both, pl.Float64)}
+    return pl.DataFrame(rows, schema, orient="row")
+
+
+def _over_seeds(runs: list[dict[str, Any]], name: str) -> tuple[float | None, float | None]:
+    """Mean and deviation of a column; None where too few runs know it."""
+    known = [run[name] for run in runs if run[name] is not None]
+    if not known:
+        return None, None
+    found = estimate(known)
+    return found.mean, found.deviation if found.count > 1 else None
