@@ -10,14 +10,17 @@ import polars as pl
 import tomli_w
 
 from safari.errors import InputError, check, check_count
+from safari.experiment.checkpoint import pack_table
 from safari.experiment.directory import CURVES, METRICS, SPEC, SUMMARY, Directory, refuse_existing
+from safari.experiment.finished import side_by_side
 from safari.experiment.run import Watcher, new_run, read_summary, resume_run
 from safari.experiment.spec import complete, with_algorithm
+from safari.experiment.sweep.store import RESULTS
 from safari.report.curves import draw_comparison
 from safari.report.statistics import estimate
 from safari.training import Diverged
 
-TABLE = "comparison.csv"
+TABLE, FINISHED = "comparison.csv", "finished"
 COLUMNS = ("accuracy", "accuracy_last", "accuracy_mean_last10", "accuracy_ceiling", "bytes_up", "bytes_down")
 
 
@@ -104,15 +107,19 @@ def _compare(
 
 
 def compare_finished(paths: list[Path], out: Path) -> Comparison:
-    """Put finished runs side by side, simulated or deployed; each is a row of its own."""
+    """Put finished runs side by side, simulated or deployed; each is a row of its own.
+
+    What is shown of them goes into the directory: the runs may be moved afterwards.
+    """
     cells = {Cell(str(path), 0): path for path in paths}
     for path in paths:
         if not (path / SUMMARY).is_file():
             raise InputError("compare", str(path), "is no finished run (no summary.json in it)")
     summaries = {cell: read_summary(path) for cell, path in cells.items()}
     histories = {cell: pl.read_parquet(path / METRICS) for cell, path in cells.items()}
-    with Directory.create(out, tomli_w.dumps({"finished": [str(path) for path in paths]})) as directory:
+    with Directory.create(out, tomli_w.dumps({FINISHED: [str(path) for path in paths]})) as directory:
         table = _write(directory, summaries, histories)
+        directory.write(RESULTS, pack_table(side_by_side(list(cells.values()))))
     return Comparison(out, table, ())
 
 
