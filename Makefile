@@ -47,8 +47,9 @@ bench-flower: .venv/ready-dev ## what SAFARI costs over stock FedAvg in Flower's
 bench-peers: .venv/ready-dev ## the same jobs in safari, FedJAX, pfl, Flower, fluke, PyTorch (needs the data; hours)
 	$(BIN)/python benchmarks/peers
 
-bench-regress: .venv/ready-dev ## safari's rounds against the same rounds by hand, as ratios
+bench-regress: .venv/ready-dev ## safari's rounds against the same rounds by hand, as ratios; waste must be noticed
 	$(BIN)/python benchmarks/regress
+	$(BIN)/python -m pytest benchmarks/regress
 
 bench-scale: .venv/ready ## time per round and memory against the number of clients, to a million
 	$(BIN)/python benchmarks/scale.py
