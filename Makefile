@@ -8,7 +8,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # Compiled modules are kept, whatever the environment says: a program starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-oldest test-fleet lint format bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress docs kernels clean
+.PHONY: demo test test-oldest test-fleet lint format release bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress docs kernels clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
@@ -32,6 +32,9 @@ format: .venv/ready-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+release: .venv-release/ready ## sdist and wheel into dist/; the demo from the wheel on every Python that is claimed
+	.venv-release/bin/python tools/release.py
+
 bench: .venv/ready-dev ## safari against a plain PyTorch loop, the same job, interleaved (needs MNIST)
 	$(BIN)/python benchmarks/peers --jobs a --only safari,pytorch --out runs/bench.json
 
@@ -44,8 +47,9 @@ bench-flower: .venv/ready-dev ## what SAFARI costs over stock FedAvg in Flower's
 bench-peers: .venv/ready-dev ## the same jobs in safari, FedJAX, pfl, Flower, fluke, PyTorch (needs the data; hours)
 	$(BIN)/python benchmarks/peers
 
-bench-regress: .venv/ready-dev ## safari's rounds against the same rounds by hand, as ratios
+bench-regress: .venv/ready-dev ## safari's rounds against the same rounds by hand, as ratios; waste must be noticed
 	$(BIN)/python benchmarks/regress
+	$(BIN)/python -m pytest benchmarks/regress
 
 bench-scale: .venv/ready ## time per round and memory against the number of clients, to a million
 	$(BIN)/python benchmarks/scale.py
@@ -61,7 +65,7 @@ kernels: .venv/ready-dev ## the GPU kernels' PTX from their source (needs no GPU
 	$(BIN)/python -m safari.models.hopper.build
 
 clean:
-	rm -rf .venv .venv-* runs site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* dist runs site .pytest_cache .mypy_cache .ruff_cache
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -80,4 +84,9 @@ clean:
 $(OLDEST)/ready: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python $(PIP) --constraint tests/oldest.txt --editable '.[test]'
+	touch $@
+
+.venv-release/ready:
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python $(PIP) build
 	touch $@

@@ -16,7 +16,8 @@ FLOORS = (
 )
 """The lowest floor first. On the ground floor a module may also use those named before it."""
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-ROOMS = {path.stem for path in SOURCE.iterdir() if not path.name.startswith("_")}
+ONE_SYSTEM_ONLY = {"fcntl", "grp", "msvcrt", "posix", "pwd", "resource", "termios", "winreg"}
+ROOMS = {path.stem for path in SOURCE.iterdir() if not path.name.startswith("_") and path.name != "py.typed"}
 
 
 def imports(path: Path):
@@ -61,3 +62,27 @@ def test_no_file_is_a_drawer_for_everything():
         if (count := len(path.read_text().splitlines())) > 400
     }
     assert not long
+
+
+def test_what_is_cached_by_its_arguments_has_a_bound():
+    boundless = [
+        f"{path.relative_to(SOURCE)}: {node.name}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.args.args
+        for decorator in map(ast.unparse, node.decorator_list)
+        if decorator in ("cache", "functools.cache") or "maxsize=None" in decorator
+    ]
+    assert not boundless
+
+
+def test_no_module_is_imported_that_only_one_system_has():
+    found = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in [getattr(node, "module", None), *(each.name for each in node.names)]
+        if name in ONE_SYSTEM_ONLY
+    ]
+    assert not found

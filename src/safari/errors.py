@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
-import numpy as np
-
 
 class InputError(ValueError):
     """Something the user wrote cannot be used.
@@ -38,7 +36,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def check(condition: bool | np.bool_, key: str, value: Any, allowed: str) -> None:
+def check(condition: Any, key: str, value: Any, allowed: str) -> None:
     """Raise `InputError` unless `condition` holds."""
     if not condition:
         raise InputError(key, value, allowed)

@@ -51,7 +51,8 @@ def test_the_pytorch_example_runs_as_it_is(tmp_path):
     said = simulate(EXAMPLES / "flower" / "pytorch", tmp_path / "work", f'rounds=2 checkpoint="{state}"')
     assert "safari: 10 of 10 clients are connected: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9" in said
     assert len(pl.read_parquet(state / "metrics.parquet")) == 2
-    for command in (["report", state], ["compare", state, state, "--out", tmp_path / "both"]):
+    both = tmp_path / "both"
+    for command in (["report", state], ["compare", state, state, "--out", both], ["report", both]):
         subprocess.run([BIN / "safari", *command], check=True, env=environment(), cwd=tmp_path)
     assert "Run state" in (state / "report.html").read_text()
 

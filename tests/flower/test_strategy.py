@@ -77,7 +77,7 @@ def test_clients_by_name():
     made = strategy(fleet=["ward-2", "ward-0", "ward-9"], per_round=None, q=1.0)
     carry_out(made, LocalGrid(app, there), rounds=1)
     assert made.journal.history()["cohort"].to_list() == [[0, 1]]
-    assert made.fleet.never_seen() == [2]
+    assert made.fleet.seen == {0, 1}
     simulated = strategy(fleet=["a", "b", "c"], per_round=None, q=1.0)
     carry_out(simulated, LocalGrid(app, nodes(3)), rounds=1)
     assert simulated.journal.history()["cohort"].to_list() == [[0, 1, 2]]

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from safari.report.page import render
-from safari.report.statistics import estimate, is_tie, paired
+from safari.report.statistics import band, deviation, estimate, is_tie, paired
 from safari.report.sweep_page import sweep_page
 from safari.report.sweeps import differences, grouped, short, varied
 from safari.report.tables import difference_table
@@ -25,6 +25,16 @@ def test_one_value_has_no_deviation_and_none_has_no_mean():
     assert math.isnan(estimate([3.0]).deviation)
     with pytest.raises(ValueError, match="no values"):
         estimate([])
+
+
+def test_a_band_reaches_one_sample_deviation_to_either_side():
+    mean, low, high = band([[1.0, 5.0], [2.0, 5.0], [6.0, 5.0]])
+    assert mean.tolist() == [3.0, 5.0]
+    assert (
+        (high - mean).tolist() == (mean - low).tolist() == pytest.approx([estimate([1, 2, 6]).deviation, 0])
+    )
+    assert np.isnan(deviation([[1.0, 5.0]])).all()
+    assert [one.tolist() for one in band([[1.0, 5.0]])] == [[1.0, 5.0]] * 3
 
 
 def test_the_interval_covers_the_mean_95_times_of_100():
@@ -104,6 +114,12 @@ def test_a_page_shows_tables_curves_and_what_is_missing(results):
     assert "Paired differences" in html
     assert "Accuracy over the rounds" in html
     assert "12 of 14 runs finished" in html
+
+
+def test_bands_on_the_page_are_the_deviations_of_its_table(results):
+    blocks = {block.key: block for block in sweep_page("Sweep", results, [], spec="", facts={}).blocks}
+    reach = [line.high[-1] - line.mean[-1] for line in blocks["curves0"].lines]
+    assert reach == pytest.approx(grouped(results)["deviation"].to_list())
 
 
 def test_diverged_runs_are_counted_and_left_out(results):

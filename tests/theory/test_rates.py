@@ -11,7 +11,7 @@ from safari.cli import app
 from safari.errors import InputError
 from safari.report.rates import draw_rates, judge
 from safari.report.rates import rates_words as words
-from safari.theory import mixing, nonconvex, objectives, quadratics, rates
+from safari.theory import nonconvex, objectives, quadratics, rates
 from safari.theory import strongly_convex as convex
 
 EFFORT = rates.Effort(6, 24, 3, 3, 3, 2, 1)
@@ -47,6 +47,11 @@ def everything(strongly_convex, speedup, nonconvex_cases):
     return [case for group in groups for case in group.values()]
 
 
+def client_weight(q, client_path, server_rate):
+    """The weight w of the clients in (1 - w) F + w F_S, which a fixed q with small steps minimises."""
+    return q * client_path / (q * client_path + (1 - q) * server_rate)
+
+
 def mixture_minimum(problem, taking_part, w):
     """Where (1 - w) F + w F_S is least, S the first clients."""
     weight = np.full(problem.clients, (1 - w) / problem.clients)
@@ -68,7 +73,7 @@ def test_fixed_q_with_bias_stops_where_the_mixture_is_least(strongly_convex):
     case = strongly_convex["fixed q, b* > 0"]
     problem = objectives.biased_quadratics(6, 3, 2.0, 1.5, rates.SPREAD, seed=0)
     constants = convex.Constants(1.5, 1.0, server_rate=1.0)
-    w = mixing.client_weight(rates.CONVEX_Q, constants.client_rate * constants.steps, constants.server_rate)
+    w = client_weight(rates.CONVEX_Q, constants.client_rate * constants.steps, constants.server_rate)
     floor = np.sum(mixture_minimum(problem, 3, w) ** 2)
     assert judge(case).agrees
     assert abs(judge(case).slope.mean) < 0.05
@@ -96,7 +101,7 @@ def test_the_average_gradient_falls_like_one_over_root_r(nonconvex_cases, name):
 def test_fixed_q_with_bias_stops_at_a_gradient_without_convexity(nonconvex_cases):
     case = nonconvex_cases["quadratics"]["fixed q, b > 0"]
     problem = objectives.biased_quadratics(6, 3, 1.0, 1.5, rates.SPREAD, seed=0)
-    point = mixture_minimum(problem, 3, mixing.client_weight(rates.NONCONVEX_Q, 2.0, 1.0))
+    point = mixture_minimum(problem, 3, client_weight(rates.NONCONVEX_Q, 2.0, 1.0))
     floor = np.sum(problem.gradients(point).mean(axis=0) ** 2)
     assert abs(judge(case).slope.mean) < 0.03
     assert case.measured[-1].mean() == pytest.approx(floor, rel=0.05)

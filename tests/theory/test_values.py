@@ -9,10 +9,8 @@ import pytest
 from safari.theory import (
     adaptive,
     counterexample,
-    estimators,
     exponents,
     generalization,
-    mixing,
     nonconvex,
     relations,
 )
@@ -163,60 +161,6 @@ def test_a_fixed_q_stays_under_its_bound_with_strong_convexity():
     assert bound == pytest.approx(0.20219, abs=5e-6)
 
 
-def test_what_fixed_mixtures_settle_at():
-    assert mixing.client_weight(0.8, 2, 1) == pytest.approx(0.888889, abs=5e-7)
-    assert mixing.client_weight(0.8, 9.4, 0.1) == pytest.approx(0.997347, abs=5e-7)
-    assert mixing.client_weight(0.8, 1.0, 0.1) == pytest.approx(0.97561, abs=5e-6)
-    assert mixing.alternating_limit(0.01) == pytest.approx(0.66443, abs=5e-6)
-    assert mixing.settle(lambda x: 0.99 * (x - 0.02 * (x - 1)), 1.0) == pytest.approx(
-        mixing.alternating_limit(0.01)
-    )
-    assert mixing.corrected_limit(0.01, 0.002, 1) == pytest.approx(0.0, abs=1e-12)
-    assert mixing.corrected_limit(0.01, 0.002, 10) == pytest.approx(-0.00598368, abs=5e-9)
-
-
-def halves(values):
-    return [(np.array([(v[0] + v[1]) / 2]), np.array([(v[2] + v[3]) / 2])) for v in values]
-
-
-def test_estimators_are_unbiased_by_enumeration():
-    draws = halves(itertools.product((1.3, -0.7), repeat=4))
-    assert np.mean([estimators.batch_noise(a, b) for a, b in draws]) == pytest.approx(0.25)
-    assert np.mean([estimators.squared_gradient(a, b) for a, b in draws]) == pytest.approx(0.09)
-    assert np.mean([estimators.sample_noise(a, b, 4) for a, b in draws]) == pytest.approx(1.0)
-    without = halves(itertools.permutations(range(6), 4))
-    assert np.mean([4 * estimators.batch_noise(a, b) for a, b in without]) == pytest.approx(3.5)
-    assert np.mean([estimators.squared_gradient(a, b) for a, b in without]) == pytest.approx(
-        5.66667, abs=5e-6
-    )
-
-
 def test_the_bias_of_participants_by_enumeration():
-    signs = np.array(list(itertools.product((1.0, -1.0), repeat=8)))
-    found = [
-        estimators.squared_bias(row[:2].mean(keepdims=True), row[2:4].mean(keepdims=True),
-                                0.5 + row[4:6].mean(keepdims=True), 0.5 + row[6:].mean(keepdims=True))
-        for row in signs
-    ]  # fmt: skip
-    assert np.mean(found) == pytest.approx(0.25)
-    assert estimators.drift_shrink(0.02, 10) == pytest.approx(0.914636, abs=5e-7)
     pairs = [(sum(pair) / 2 - 1) ** 2 for pair in itertools.combinations((0, 1, 2, 3), 2)]
     assert adaptive.sampled_bias(0.25, 5 / 3, 2, 4) == pytest.approx(np.mean(pairs)) == pytest.approx(2 / 3)
-
-
-def test_what_noise_adds_to_the_square_of_an_update():
-    assert estimators.update_excess(0.1, 4, 1.0, 1) == pytest.approx(2.878)
-    assert estimators.update_excess(-0.1, 4, 1.0, 1) == pytest.approx(5.282)
-
-
-def test_the_smoothness_of_logistic_regression_bounds_its_hessian():
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(40, 5))
-    weights = rng.normal(size=(5, 3))
-    logits = features @ weights
-    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    hessian = sum(
-        np.kron(np.diag(q) - np.outer(q, q), np.outer(x, x)) for q, x in zip(p, features, strict=True)
-    ) / len(features)
-    assert np.linalg.eigvalsh(hessian)[-1] <= estimators.logistic_smoothness(features, 0.0, 3)
-    assert np.linalg.eigvalsh(np.diag([0.5, 0.5]) - 0.25).max() == pytest.approx(0.5)

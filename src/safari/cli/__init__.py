@@ -23,7 +23,7 @@ app = typer.Typer(
     name="safari",
     help="Federated learning that stays right when some clients never show up.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

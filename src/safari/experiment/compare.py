@@ -10,15 +10,19 @@ import polars as pl
 import tomli_w
 
 from safari.errors import InputError, check, check_count
+from safari.experiment.checkpoint import pack_table
 from safari.experiment.directory import CURVES, METRICS, SPEC, SUMMARY, Directory, write_file
+from safari.experiment.finished import side_by_side
 from safari.experiment.run import read_summary
 from safari.experiment.schema import NAME
 from safari.experiment.spec import complete, read_toml, set_key
 from safari.experiment.sweep.cells import ALGORITHM, SEED, SweepSpec
+from safari.experiment.sweep.store import RESULTS
 from safari.registry import ALGORITHMS
 from safari.report.curves import draw_comparison
+from safari.report.statistics import estimate
 
-TABLE = "comparison.csv"
+TABLE, FINISHED = "comparison.csv", "finished"
 COLUMNS = (
     "accuracy", "accuracy_round", "accuracy_round_last10", "accuracy_ceiling", "bytes_up", "bytes_down",
 )  # fmt: skip
@@ -88,15 +92,19 @@ def _compared(row: dict[str, Any]) -> Compared:
 
 
 def compare_finished(paths: list[Path], out: Path) -> Comparison:
-    """Put finished runs side by side, simulated or deployed; each is a row of its own."""
+    """Put finished runs side by side, simulated or deployed; each is a row of its own.
+
+    What is shown of them goes into the directory: the runs may be moved afterwards.
+    """
     for path in paths:
         if not (path / SUMMARY).is_file():
             raise InputError("compare", str(path), "is no finished run (no summary.json in it)")
     runs = [Compared(str(path), read_summary(path), pl.read_parquet(path / METRICS)) for path in paths]
     table, picture = _table_and_picture(runs)
-    with Directory.create(out, tomli_w.dumps({"finished": [str(path) for path in paths]})) as directory:
+    with Directory.create(out, tomli_w.dumps({FINISHED: [str(path) for path in paths]})) as directory:
         directory.write(TABLE, table.write_csv().encode())
         directory.write(CURVES, picture)
+        directory.write(RESULTS, pack_table(side_by_side(paths)))
     return Comparison(out, table, ())
 
 
@@ -111,11 +119,22 @@ def _table_and_picture(runs: Sequence[Compared]) -> tuple[pl.DataFrame, bytes]:
 
 def tabulate(runs: Sequence[Compared]) -> pl.DataFrame:
     """A row an algorithm: number of runs, then mean and deviation of each column."""
-    rows = pl.DataFrame(
-        [{"algorithm": run.label, **{name: run.summary[name] for name in COLUMNS}} for run in runs],
-        schema={"algorithm": pl.String, **dict.fromkeys(COLUMNS, pl.Float64)},
-    )
-    means = [pl.col(name).mean().alias(f"{name}_mean") for name in COLUMNS]
-    deviations = [pl.col(name).std().alias(f"{name}_std") for name in COLUMNS]
-    both = [column for pair in zip(means, deviations, strict=True) for column in pair]
-    return rows.group_by("algorithm", maintain_order=True).agg(pl.len().alias("runs"), *both)
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        groups.setdefault(run.label, []).append(run.summary)
+    both = [f"{name}_{what}" for name in COLUMNS for what in ("mean", "std")]
+    rows = [
+        (label, len(found), *(number for name in COLUMNS for number in _over_seeds(found, name)))
+        for label, found in groups.items()
+    ]
+    schema = {"algorithm": pl.String, "runs": pl.Int64, **dict.fromkeys(both, pl.Float64)}
+    return pl.DataFrame(rows, schema, orient="row")
+
+
+def _over_seeds(runs: list[dict[str, Any]], name: str) -> tuple[float | None, float | None]:
+    """Mean and deviation of a column; None where too few runs know it."""
+    known = [run[name] for run in runs if run[name] is not None]
+    if not known:
+        return None, None
+    found = estimate(known)
+    return found.mean, found.deviation if found.count > 1 else None

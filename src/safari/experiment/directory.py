@@ -7,22 +7,25 @@
     model.safetensors   the delivered parameters
     curves.png          accuracy over the rounds
     checkpoint/         the last saved state; `round-N` is complete or absent
+    lock, writer        held by the process that is writing, and its number
 
 Files are written beside their place and renamed into it.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from filelock import BaseFileLock, FileLock, Timeout
 
 from safari.errors import InputError
 
-LOCK, SPEC, METRICS, SUMMARY = "lock", "spec.toml", "metrics.parquet", "summary.json"
+LOCK, WRITER = "lock", "writer"
+SPEC, METRICS, SUMMARY = "spec.toml", "metrics.parquet", "summary.json"
 MODEL, CURVES, CHECKPOINT = "model.safetensors", "curves.png", "checkpoint"
 DIAGNOSTICS = "diagnostics.parquet"
 
@@ -30,7 +33,7 @@ DIAGNOSTICS = "diagnostics.parquet"
 class Directory:
     """A directory that this process alone may write to, until `close`."""
 
-    def __init__(self, path: Path, lock: IO[str]):
+    def __init__(self, path: Path, lock: BaseFileLock):
         self.path, self._lock = path, lock
 
     @classmethod
@@ -45,28 +48,22 @@ class Directory:
         try:
             beside.chmod(0o777 & ~_umask())
             (beside / SPEC).write_text(spec, encoding="utf-8")
-            lock = _lock(beside)
             beside.rename(path)
         except OSError as error:
             shutil.rmtree(beside, ignore_errors=True)
             raise InputError("--out", str(path), f"cannot be written ({error.strerror})") from None
-        return cls(path, lock)
+        return cls(path, _lock(path, "--out"))
 
     @classmethod
     def open(cls, path: Path) -> "Directory":
         """An existing directory, to go on with."""
         if not (path / SPEC).is_file():
             raise InputError("--resume", str(path), "is not a run directory (no spec.toml in it)")
-        try:
-            return cls(path, _lock(path))
-        except BlockingIOError:
-            writer = (path / LOCK).read_text().strip() or "unknown"
-            raise InputError("--resume", str(path), f"process {writer} is writing to it") from None
-        except OSError as error:
-            raise InputError("--resume", str(path), f"cannot be written ({error.strerror})") from None
+        return cls(path, _lock(path, "--resume"))
 
     def close(self) -> None:
-        self._lock.close()
+        (self.path / WRITER).unlink(missing_ok=True)
+        self._lock.release()
 
     def __enter__(self) -> "Directory":
         return self
@@ -136,17 +133,28 @@ def refuse_existing(path: Path) -> None:
         raise InputError("--out", str(path), hint if (path / SPEC).is_file() else "exists; choose another")
 
 
-def _lock(path: Path) -> IO[str]:
-    file = (path / LOCK).open("a+", encoding="utf-8")
+def _lock(path: Path, option: str) -> BaseFileLock:
+    """The lock of a directory, which the system lets go of when its process dies, however it dies.
+
+    The process is named in a file of its own: some systems let nobody read a file that is locked.
+    """
+    lock = FileLock(path / LOCK, timeout=0, thread_local=False)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock.acquire()
+        (path / WRITER).write_text(f"{os.getpid()}\n", encoding="utf-8")
+    except Timeout:
+        raise InputError(option, str(path), f"process {_writer(path)} is writing to it") from None
+    except OSError as error:
+        lock.release()
+        raise InputError(option, str(path), f"cannot be written ({error.strerror})") from None
+    return lock
+
+
+def _writer(path: Path) -> str:
+    try:
+        return (path / WRITER).read_text(encoding="utf-8").strip() or "unknown"
     except OSError:
-        file.close()
-        raise
-    file.truncate(0)
-    file.write(f"{os.getpid()}\n")
-    file.flush()
-    return file
+        return "unknown"
 
 
 def _umask() -> int:

@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -33,11 +34,14 @@ def provenance() -> dict[str, str]:
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "machine": machine,
     }
-    commit = os.environ.get("SAFARI_COMMIT") or _commit()
-    return found | ({"commit": commit} if commit else {})
+    return found | ({"commit": commit()} if commit() else {})
 
 
-def _commit() -> str:
+@cache
+def commit() -> str:
+    """The commit that safari runs from, where it runs from a checkout; else an empty text."""
+    if os.environ.get("SAFARI_COMMIT"):
+        return os.environ["SAFARI_COMMIT"]
     checkout = Path(__file__).parents[3]
     if not (checkout / ".git").exists() or not (checkout / "src" / "safari").is_dir():
         return ""

@@ -107,9 +107,6 @@ class Fleet:
         log(level, "safari: %d%s clients are connected: %s", len(found), wanted, self._list(found))
         return found
 
-    def never_seen(self) -> list[int]:
-        return [client for client in range(self.known) if client not in self.seen]
-
     def _ask(self, grid: Grid, nodes: Sequence[int]) -> None:
         questions = [
             Message(RecordDict(), dst_node_id=node, message_type=f"{MessageType.QUERY}.{QUESTION}")

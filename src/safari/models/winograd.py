@@ -9,7 +9,7 @@ exact than the plain sum, which is far below what minibatches leave to chance.
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache, reduce
+from functools import lru_cache, reduce
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +58,7 @@ def convolve_tiles(
     return convolved.reshape(TILE, TILE, batch, down, across, -1).swapaxes(0, 1)
 
 
-@cache
+@lru_cache(maxsize=16)
 def transforms(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The three matrices of a kernel of `size` taps: out of the points, kernel and tile into them.
 

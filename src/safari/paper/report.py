@@ -1,7 +1,6 @@
 """Which page a directory gets: a reproduction's, a sweep's, a comparison's or a run's."""
 
 import datetime
-import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,14 @@ from typing import Any
 import polars as pl
 
 from safari.errors import InputError
-from safari.experiment.compare import is_comparison
-from safari.experiment.directory import METRICS, SPEC, SUMMARY
+from safari.experiment.compare import FINISHED, is_comparison
+from safari.experiment.directory import SPEC, SUMMARY
+from safari.experiment.finished import finished_row
 from safari.experiment.sweep import read_sweep
-from safari.experiment.sweep.store import CELLS, CURVE
+from safari.experiment.sweep.store import CELLS, RESULTS
 from safari.paper.directory import is_reproduction, read_reproduction
 from safari.paper.page import reproduction_page
+from safari.report.finished_page import finished_page
 from safari.report.page import Page
 from safari.report.sweep_page import sweep_page
 
@@ -35,29 +36,24 @@ def page_of(directory: Path) -> Page:
         missing = [_words(cell.settings) for cell in cells if cell.key not in done]
         kind = "Comparison" if is_comparison(directory) else "Sweep"
         return sweep_page(f"{kind} {directory.name}", finished, missing, spec, _facts(spec, finished))
+    if FINISHED in tomllib.loads(spec):
+        results = _compared(directory)
+        return finished_page(f"Comparison {directory.name}", results, spec, _facts(spec, results))
     complete = (directory / SUMMARY).is_file()
-    results = pl.DataFrame([_row(directory)] if complete else [], infer_schema_length=None)
+    results = pl.DataFrame([finished_row(directory)] if complete else [], infer_schema_length=None)
     missing = [] if complete else [str(directory)]
     return sweep_page(f"Run {directory.name}", results, missing, spec, _facts(spec, results))
 
 
+def _compared(directory: Path) -> pl.DataFrame:
+    """The finished runs that were put side by side here."""
+    if not (directory / RESULTS).is_file():
+        raise InputError("directory", str(directory), f"has no {RESULTS}; compare the runs again")
+    return pl.read_parquet(directory / RESULTS)
+
+
 def _words(settings: dict[str, Any]) -> str:
     return ", ".join(f"{name.rsplit('.', 1)[-1]} = {value}" for name, value in settings.items())
-
-
-def _row(folder: Path) -> dict[str, Any]:
-    """A finished run as a sweep has it: settings, numbers, curve."""
-    tables = tomllib.loads((folder / SPEC).read_text(encoding="utf-8"))
-    curve = pl.read_parquet(folder / METRICS).filter(pl.col("accuracy").is_not_null())
-    train = tables["train"]
-    return {
-        "settings": json.dumps({"algorithm.name": tables["algorithm"]["name"], "train.seed": train["seed"]}),
-        "seed": train["seed"],
-        "precision": train.get("precision", "float32"),
-        "device": tables["versions"]["device"],
-        **json.loads((folder / SUMMARY).read_text(encoding="utf-8")),
-        **{f"curve_{name}": curve[name].to_list() for name in CURVE},
-    }
 
 
 def _facts(spec: str, finished: pl.DataFrame) -> dict[str, str]:

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from safari.engine.result import Result
+from safari.report.statistics import band
 
 INK, GRID = "#1f2933", "#d9dee3"
 COLOURS = ("#c8553d", "#7a869a", "#2a6f97", "#588157", "#b5838d", "#e09f3e", "#6d597a")
@@ -44,19 +45,22 @@ def draw_run(result: Result) -> bytes:
 
 def draw_comparison(curves: dict[str, list[pl.DataFrame]], ceiling: float | None) -> bytes:
     """The delivered model of each algorithm: mean over the seeds, band of one deviation."""
+    return _png(comparison_figure(curves, ceiling))
+
+
+def comparison_figure(curves: dict[str, list[pl.DataFrame]], ceiling: float | None) -> Any:
+    """The same as a figure of matplotlib's."""
     figure, axes = _canvas()
     for place, (name, histories) in enumerate(curves.items()):
         length = min(len(history) for history in histories)
-        delivered = np.stack([_delivered(history)[:length] for history in histories])
-        rounds = histories[0]["round"].to_numpy()[:length]
-        mean, spread = delivered.mean(axis=0), delivered.std(axis=0)
-        colour = COLOURS[place % len(COLOURS)]
-        axes.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
+        mean, low, high = band([_delivered(history)[:length] for history in histories])
+        rounds, colour = histories[0]["round"].to_numpy()[:length], COLOURS[place % len(COLOURS)]
+        axes.fill_between(rounds, low, high, color=colour, alpha=0.18, linewidth=0)
         axes.plot(rounds, mean, color=colour, linewidth=2, label=f"{name}: {mean[-1]:.1f} %")
     _ceiling(axes, ceiling)
     seeds = max(len(histories) for histories in curves.values())
     _finish(axes, f"Delivered model, mean and deviation over {seeds} seed{'s' if seeds > 1 else ''}")
-    return _png(figure)
+    return figure
 
 
 def _delivered(history: pl.DataFrame) -> np.ndarray:

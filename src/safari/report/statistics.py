@@ -26,6 +26,21 @@ class Estimate:
     high: float
 
 
+def deviation(values: Sequence[float] | np.ndarray) -> float | np.ndarray:
+    """The sample's standard deviation (n - 1 below) over the first axis; NaN where there is one value.
+
+    Tables, bands and intervals all take it from here, so that they agree.
+    """
+    sample = np.asarray(values, float)
+    return sample.std(axis=0, ddof=1) if len(sample) > 1 else np.full(sample.shape[1:], math.nan)
+
+
+def band(curves: Sequence[list[float]] | Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean of the curves, and one deviation below and above it; a single curve has no band."""
+    mean, spread = np.mean(curves, axis=0), np.nan_to_num(deviation(np.asarray(curves)))
+    return mean, mean - spread, mean + spread
+
+
 def estimate(values: Sequence[float]) -> Estimate:
     """Raises `ValueError` for no values: nothing can be said then."""
     if not len(values):
@@ -34,9 +49,9 @@ def estimate(values: Sequence[float]) -> Estimate:
     mean = float(sample.mean())
     if len(sample) == 1:
         return Estimate(1, mean, math.nan, math.nan, math.nan)
-    deviation = float(sample.std(ddof=1))
-    reach = float(stdtrit(len(sample) - 1, (1 + CONFIDENCE) / 2)) * deviation / math.sqrt(len(sample))
-    return Estimate(len(sample), mean, deviation, mean - reach, mean + reach)
+    spread = float(deviation(sample))
+    reach = float(stdtrit(len(sample) - 1, (1 + CONFIDENCE) / 2)) * spread / math.sqrt(len(sample))
+    return Estimate(len(sample), mean, spread, mean - reach, mean + reach)
 
 
 def paired(first: dict[int, float], second: dict[int, float]) -> Estimate | None:

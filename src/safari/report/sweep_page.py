@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from safari.report.page import Curves, Entry, Heat, Line, Page, Table, Text
+from safari.report.statistics import band
 from safari.report.sweeps import ALGORITHM, differences, grouped, points, short, varied
 from safari.report.tables import mean_deviation
 
@@ -30,17 +31,9 @@ def sweep_page(
 def line_of(label: str, runs: list[dict[str, Any]]) -> Line:
     """The delivered model over the rounds: mean over the runs, band of one deviation."""
     length = min(len(run["curve_round"]) for run in runs)
-    curves = 100 * np.array([run["curve_accuracy"][:length] for run in runs])
-    mean = curves.mean(axis=0)
-    spread = curves.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros_like(mean)
+    mean, low, high = band([100 * np.array(run["curve_accuracy"][:length]) for run in runs])
     rounds = runs[0]["curve_round"][:length]
-    return Line(
-        label,
-        tuple(rounds),
-        tuple(mean.tolist()),
-        tuple((mean - spread).tolist()),
-        tuple((mean + spread).tolist()),
-    )
+    return Line(label, tuple(rounds), tuple(mean.tolist()), tuple(low.tolist()), tuple(high.tolist()))
 
 
 def _state(results: pl.DataFrame, missing: list[str]) -> Text:

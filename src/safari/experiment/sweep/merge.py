@@ -2,7 +2,7 @@
 
 import shutil
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from safari.experiment.directory import SPEC, Directory
 from safari.experiment.sweep.cells import SweepSpec
 from safari.experiment.sweep.store import FINISHED, UNFINISHED, Store, read_plan
 
-JOINT = "; "
+JOINT, SPAN = "; ", " to "
 
 
 def merge(parts: Sequence[Path], out: Path) -> tuple[int, int]:
@@ -43,7 +43,16 @@ def _about(parts: Sequence[Path]) -> dict[str, Any]:
     for table in tables:
         for name, value in table.get("made", {}).items():
             facts.setdefault(name, {}).update(dict.fromkeys(value.split(JOINT)))
-    return {**tables[0], "made": {name: JOINT.join(values) for name, values in facts.items()}}
+    made = {name: JOINT.join(values) for name, values in facts.items()}
+    if "date" in facts:
+        made["date"] = _span(facts["date"])
+    return {**tables[0], "made": made}
+
+
+def _span(dates: Iterable[str]) -> str:
+    """The first date and the last; a part that was merged before has a span already."""
+    ends = sorted(end for date in dates for end in date.split(SPAN))
+    return ends[0] if ends[0] == ends[-1] else f"{ends[0]}{SPAN}{ends[-1]}"
 
 
 def _copy(part: Path, out: Path) -> None:

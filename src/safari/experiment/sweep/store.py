@@ -30,6 +30,7 @@ from safari.errors import InputError
 from safari.experiment.checkpoint import named_leaves, pack_table
 from safari.experiment.directory import Directory
 from safari.experiment.sweep.cells import Cell, SweepSpec
+from safari.experiment.versions import commit
 
 CELLS, FINISHED, UNFINISHED, RESULTS = "cells.json", "finished", "unfinished", "results.parquet"
 STATE, HISTORY, ABOUT = "state.safetensors", "history.parquet", "about.json"
@@ -188,6 +189,7 @@ def row_of(cell: Cell, log: Log) -> dict[str, Any]:
         "seed": train["seed"],
         "precision": _precision(train["precision"]),
         "device": kind(),
+        "commit": commit(),
         **log.summary(),
         **{f"curve_{name}": curve[name].to_list() for name in CURVE},
     }

@@ -31,7 +31,7 @@ def blocks_at_once() -> int:
     return multiprocessors() // 2 * 2
 
 
-@functools.cache
+@functools.lru_cache(maxsize=8)
 def _kernel(name: str) -> tuple[str, int]:
     """PTX of a kernel, and the bytes of shared memory that it says it needs."""
     code = (files(__package__) / f"{name}.ptx").read_text()
