@@ -1,4 +1,4 @@
-"""The verb: train an algorithm on a federation."""
+"""`train`: train an algorithm on a federation."""
 
 from collections.abc import Callable
 
