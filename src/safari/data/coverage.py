@@ -11,6 +11,11 @@ class Coverage:
 
     `accuracy_ceiling` is the share of the test set in covered classes: a model trained on
     these clients alone has never seen the other classes and cannot name them.
+
+    Example:
+        >>> import safari
+        >>> safari.federate("digits").coverage(excluded=[0, 1]).covered_classes
+        (1, 2, 3, 4, 5, 6, 7, 9)
     """
 
     covered_classes: tuple[int, ...]
