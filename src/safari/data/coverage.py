@@ -15,7 +15,7 @@ class Coverage:
     Example:
         >>> import safari
         >>> safari.federate("digits").coverage(excluded=[0, 1]).covered_classes
-        (1, 2, 3, 4, 5, 6, 7, 9)
+        (0, 1, 3, 4, 6, 7, 8, 9)
     """
 
     covered_classes: tuple[int, ...]

@@ -52,6 +52,12 @@ class Federation(eqx.Module):
     of equal shape can be stacked. `largest` and `median_size` are the sizes of the largest and
     of the median client; `ragged` says whether sizes differ. `server_most` bounds the server's
     samples, so that servers of different sizes can be made of one shape.
+
+    Example:
+        >>> import safari
+        >>> federation = safari.federate("digits", safari.Classes(clients=5, classes_per_client=2))
+        >>> federation.size, federation.server_samples, len(federation.held_by(0)) == federation.largest
+        (5, 100, True)
     """
 
     dataset: Dataset
