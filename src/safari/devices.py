@@ -84,7 +84,7 @@ def use_cores(number: int | None = None) -> bool:
     Returns:
         Whether it was in time for that.
 
-    Example:
+    Examples:
         >>> import safari
         >>> safari.use_cores() in (True, False)
         True

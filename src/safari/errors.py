@@ -13,7 +13,7 @@ class InputError(ValueError):
     Rooms raise it with their own key (`q`); whoever knows the wider name (`algorithm.q`)
     re-raises it `under` that prefix.
 
-    Example:
+    Examples:
         >>> import safari
         >>> try:
         ...     safari.Safari(q=1.5)

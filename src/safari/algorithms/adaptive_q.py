@@ -56,7 +56,7 @@ class AdaptiveQ(Noun):
         holdout: the share of the server's samples that serve estimation alone. With 0 all serve both,
             and the estimate is of the server set's gradient instead of the population's.
 
-    Example:
+    Examples:
         >>> import safari
         >>> adaptive = safari.Safari(q=safari.AdaptiveQ(rule="C", forget=0.95))
         >>> safari.train(safari.federate("digits"), adaptive, rounds=2).history["q"][0]

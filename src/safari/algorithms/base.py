@@ -93,7 +93,7 @@ def note(
         up: models that each reporting client sent back.
         columns: numbers for columns of their own in the history.
 
-    Example:
+    Examples:
         >>> import safari
         >>> int(safari.note(clients=True, server=True).kind())
         3
@@ -115,7 +115,7 @@ class Algorithm(Noun):
     (`clients` or `server`). `asks_clients` is whether clients ever train. `columns` are the names of
     the numbers that its notes carry.
 
-    Example:
+    Examples:
         >>> import equinox as eqx, jax, safari
         >>> class State(eqx.Module):
         ...     params: dict

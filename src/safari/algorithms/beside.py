@@ -25,7 +25,7 @@ class Beside(ClientsAndServer):
         server: how the server trains.
         merge: `average` or `sum`.
 
-    Example:
+    Examples:
         >>> import safari
         >>> federation = safari.federate("digits")
         >>> safari.train(federation, safari.Beside(merge="sum"), rounds=2).history["kind"].to_list()

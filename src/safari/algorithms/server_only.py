@@ -12,7 +12,7 @@ class ServerOnly(ClientsAndServer):
 
     `clients` only says how many steps `server.steps = "match"` means. Bit for bit SAFARI with q = 0.
 
-    Example:
+    Examples:
         >>> import safari
         >>> safari.ServerOnly(safari.FedAvg(local_epochs=3)).asks_clients
         False

@@ -31,7 +31,7 @@ class ServerSGD(Algorithm):
         batch_size: samples a step.
         clip: a minibatch gradient longer than this is scaled down to it; not set: never.
 
-    Example:
+    Examples:
         >>> import safari
         >>> federation = safari.federate("digits", server=safari.ServerSet(50))
         >>> server, _ = safari.ServerSGD(steps="epoch", batch_size=10).bind(federation, seed=0)

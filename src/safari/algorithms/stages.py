@@ -34,7 +34,7 @@ class Stages(Algorithm):
         second: the algorithm of all later rounds.
         rounds: how many rounds the first stage lasts.
 
-    Example:
+    Examples:
         >>> import safari
         >>> warm = safari.Stages(safari.ServerSGD(), safari.FedAvg(), rounds=1)
         >>> safari.train(safari.federate("digits"), warm, rounds=3).history["kind"].to_list()

@@ -22,7 +22,7 @@ class Then(ClientsAndServer):
         server: how the server goes on.
         mix: a, how far the model follows the server's steps.
 
-    Example:
+    Examples:
         >>> import safari
         >>> federation = safari.federate("digits")
         >>> safari.train(federation, safari.Then(safari.FedAvg()), rounds=2).history["kind"].to_list()

@@ -26,7 +26,7 @@ class Dataset(eqx.Module):
     shape of one. The model sees `x * scale - shift`, computed in the training step. `client`, if given,
     says who holds a sample; `augment` is whether training should crop and flip by default.
 
-    Example:
+    Examples:
         >>> import numpy as np, safari
         >>> x, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
         >>> safari.Dataset(x[:45], y[:45], x[45:], y[45:]).classes

@@ -187,7 +187,7 @@ class Result(Log):
 
     `params` is the delivered model, `params_last` the one after the last round.
 
-    Example:
+    Examples:
         >>> import safari
         >>> result = safari.train(safari.federate("digits"), rounds=2)
         >>> result.summary()["rounds"], sorted(result.params)

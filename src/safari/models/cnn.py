@@ -23,7 +23,7 @@ class CNN(Model):
         kernel: the width and height of the convolutions' kernels.
         hidden: the width of the dense layer before the last.
 
-    Example:
+    Examples:
         >>> import jax, safari
         >>> params = safari.CNN(channels=(8, 16), kernel=3).init(jax.random.key(0), (8, 8, 1), 10)
         >>> params["conv1"]["kernel"].shape

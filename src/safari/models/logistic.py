@@ -17,7 +17,7 @@ class Logistic(Model):
     The weights lie as (classes, features): on CPUs both products of a step then run along
     the long axis. A barrier there keeps XLA from swapping the product back.
 
-    Example:
+    Examples:
         >>> import jax, safari
         >>> safari.Logistic().init(None, (8, 8, 1), 10)["weight"].shape
         (10, 64)

@@ -20,7 +20,7 @@ class Digits(Source):
     Args:
         folder: not looked at. All named data sets have it, so that one can stand for another.
 
-    Example:
+    Examples:
         >>> import safari
         >>> safari.Digits().load().shape
         (8, 8, 1)

@@ -24,7 +24,7 @@ class File(Source):
     Raises:
         InputError: if the file is not there, lacks an array or holds values that cannot be used.
 
-    Example:
+    Examples:
         >>> import pathlib, tempfile, numpy as np, safari
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "own.npz"
         >>> np.savez(path, x=np.random.default_rng(0).normal(size=(60, 4)), y=np.arange(60) % 3)

@@ -9,7 +9,7 @@ from safari.participation.availability.base import Availability, State
 class Always(Availability):
     """All clients can be reached in all rounds.
 
-    Example:
+    Examples:
         >>> import safari
         >>> safari.Participation(per_round=5).availability == safari.Always()
         True

@@ -16,7 +16,7 @@ class Availability(Noun):
     A pattern may keep a state (a Markov chain does); `None` is the state of one that does
     not. `key` belongs to the round alone. Subclass it to bring your own; its fields become keys.
 
-    Example:
+    Examples:
         >>> import jax, jax.numpy as jnp, safari
         >>> class EveryOther(safari.Availability):
         ...     def step(self, state, key, round, clients):

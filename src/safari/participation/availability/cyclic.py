@@ -15,7 +15,7 @@ class Cyclic(Availability):
         groups: how many groups.
         length: for how many rounds each is reachable.
 
-    Example:
+    Examples:
         >>> import jax, safari
         >>> pattern = safari.Cyclic(groups=3, length=2)
         >>> groups = pattern.init(jax.random.key(0), 6)

@@ -19,7 +19,7 @@ class Diurnal(Availability):
         period: rounds a day.
         spread: how far the clients' phases lie apart; 0 puts all clients in one time zone.
 
-    Example:
+    Examples:
         >>> import safari
         >>> safari.Participation(availability=safari.Diurnal(mean=0.6, swing=0.3)).availability.period
         24.0

@@ -15,7 +15,7 @@ class LongTail(Availability):
         exponent: how fast the probabilities fall with the rank.
         least: no probability is below this.
 
-    Example:
+    Examples:
         >>> import jax, safari
         >>> rates = safari.LongTail(least=0.3).init(jax.random.key(0), 4)
         >>> sorted(round(rate, 2) for rate in rates.tolist())

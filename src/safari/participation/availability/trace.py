@@ -18,10 +18,8 @@ class Trace(Availability):
 
     Args:
         file: the path of the file.
-        rounds: how many rounds the trace has; read off the file.
-        rows: the file's rows.
 
-    Example:
+    Examples:
         >>> import pathlib, tempfile, safari
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "trace.csv"
         >>> _ = path.write_text("round,client\\n1,0\\n1,2\\n2,1\\n")
