@@ -150,6 +150,8 @@ def reason(error: BaseException) -> str:
 
 
 def _own_module(module: str) -> types.ModuleType:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     if module.endswith(".py"):
         path = Path(module).resolve()
         name = f"{FROM_A_FILE}{path.stem}_{abs(hash(path)):x}"
@@ -165,8 +167,6 @@ def _own_module(module: str) -> types.ModuleType:
             del sys.modules[name]
             raise
         return sys.modules[name]
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
     return importlib.import_module(module)
 
 

@@ -95,7 +95,7 @@ class Wrong:
         # A name for a whole table: what the spec sets for another partition goes with it.
         key = "data.partition" if self.noun == "partition" else KEYS[self.noun]
         settings = [self.setting.format(this=name)] if self.setting else []
-        return ["run", "spec.toml", f"{key}={name}", *settings, "--out", "runs/one"]
+        return ["run", "spec.toml", f"{key}={name}", *settings, "--out", name.partition(":")[0]]
 
 
 RAISE = "raise ValueError('no good\\nat all')"

@@ -28,9 +28,11 @@ class EquinoxModel(Model):
     static: eqx.Module = eqx.field(static=True)
 
     def __init__(self, module: eqx.Module):
+        module = jax.tree.map(
+            lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, module
+        )
         self.trained, rest = eqx.partition(module, eqx.is_inexact_array)
-        constants, self.static = eqx.partition(rest, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
-        self.constants = jax.tree.map(jnp.asarray, constants)
+        self.constants, self.static = eqx.partition(rest, eqx.is_array)
 
     def init(self, key: Key[Array, ""], shape: tuple[int, ...], classes: int) -> Params:
         return self.trained
