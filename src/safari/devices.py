@@ -83,6 +83,11 @@ def use_cores(number: int | None = None) -> bool:
 
     Returns:
         Whether it was in time for that.
+
+    Examples:
+        >>> import safari
+        >>> safari.use_cores() in (True, False)
+        True
     """
     if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return False

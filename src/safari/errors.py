@@ -12,6 +12,14 @@ class InputError(ValueError):
     The message is one line: the key, the value it had and what to write instead.
     Rooms raise it with their own key (`q`); whoever knows the wider name (`algorithm.q`)
     re-raises it `under` that prefix.
+
+    Examples:
+        >>> import safari
+        >>> try:
+        ...     safari.Safari(q=1.5)
+        ... except safari.InputError as error:
+        ...     print(error)
+        q = 1.5: must be between 0 and 1
     """
 
     def __init__(self, key: str, value: Any, allowed: str):

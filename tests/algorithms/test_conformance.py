@@ -162,13 +162,12 @@ def test_stacked_with_another_seed_it_is_what_it_is_alone(case):
         np.testing.assert_allclose(a, b, atol=2e-5)
 
 
-def runs_on_flower(algorithm):
+def runs_on_flower(run):
     """Client methods, alone or inside SAFARI, whose clients remember nothing and report a model."""
-    clients = algorithm.clients if type(algorithm) is safari.Safari else algorithm
+    clients = run.algorithm.clients if type(run.algorithm) is safari.Safari else run.algorithm
     if not isinstance(clients, safari.ClientAlgorithm) or clients.models_up != 1:
         return False
-    state = jax.eval_shape(lambda: clients.init({"weight": jnp.zeros(3)}, prepared(algorithm).task))
-    return state.client_memory is None
+    return clients.memory({"weight": jnp.zeros(3)}, run.task)[1] is None
 
 
 @pytest.mark.parametrize("case", ALONE + [f"safari({name})" for name in CLIENT_METHODS])
@@ -177,7 +176,7 @@ def test_flower_runs_it_as_what_it_is_or_refuses_it_in_one_line(case):
     from safari.flower.spec_job import Deployed
 
     found = whole(case)
-    if not runs_on_flower(found.run.algorithm):
+    if not runs_on_flower(found.run):
         with pytest.raises(InputError, match="cannot run on Flower"):
             Deployed(found.run, case)
         return

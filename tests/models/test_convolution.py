@@ -27,15 +27,15 @@ def images_and_kernel(shape, size, outputs=4):
 
 
 def assert_alike(way, plain, x, kernel):
-    """The same values, and the same slopes for images and kernel."""
+    """The same values, and the same gradients for images and kernel."""
 
     def all_of(way):
-        slopes = jax.grad(lambda *both: (way(*both) ** 2).sum(), argnums=(0, 1))
-        return jax.jit(lambda *both: (way(*both), *slopes(*both)))(x, kernel)
+        gradients = jax.grad(lambda *both: (way(*both) ** 2).sum(), argnums=(0, 1))
+        return jax.jit(lambda *both: (way(*both), *gradients(*both)))(x, kernel)
 
-    (value, *slopes), (expected, *expected_slopes) = all_of(way), all_of(plain)
+    (value, *gradients), (expected, *expected_gradients) = all_of(way), all_of(plain)
     np.testing.assert_allclose(value, expected, atol=2e-4)
-    for one, other in zip(slopes, expected_slopes, strict=True):
+    for one, other in zip(gradients, expected_gradients, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-2)
 
 
@@ -100,7 +100,7 @@ def test_halving_takes_the_largest_of_four():
     np.testing.assert_array_equal(halve(x)[0, :, :, 0], [[6, 8], [16, 18]])
 
 
-def test_the_slope_of_equals_goes_to_the_first():
-    slope = jax.grad(lambda x: (halve(x) * jnp.array([3.0, 5.0])).sum())(jnp.zeros((1, 4, 2, 2)))
-    np.testing.assert_array_equal(slope[0, :, :, 0], [[3, 0], [0, 0]] * 2)
-    np.testing.assert_array_equal(slope[0, :, :, 1], [[5, 0], [0, 0]] * 2)
+def test_the_gradient_of_equals_goes_to_the_first():
+    gradient = jax.grad(lambda x: (halve(x) * jnp.array([3.0, 5.0])).sum())(jnp.zeros((1, 4, 2, 2)))
+    np.testing.assert_array_equal(gradient[0, :, :, 0], [[3, 0], [0, 0]] * 2)
+    np.testing.assert_array_equal(gradient[0, :, :, 1], [[5, 0], [0, 0]] * 2)

@@ -31,7 +31,7 @@ def plain(x, kernel, bias):
 
 
 def given(layer, images=IMAGES):
-    """Images, kernel, bias and a slope, all of which bfloat16 holds exactly."""
+    """Images, kernel, bias and a cotangent, all of which bfloat16 holds exactly."""
     (image, kernel), chance = LAYERS[layer], np.random.default_rng(0)
     pooled = (images, image[0] // 2, image[1] // 2, kernel[-1])
     shapes = (images, *image), kernel, kernel[-1:], pooled
@@ -42,9 +42,9 @@ def given(layer, images=IMAGES):
     ]
 
 
-def expected(x, kernel, bias, slope):
-    """Values and slopes by the library, in float32."""
-    exact = [np.asarray(each, np.float32) for each in (x, kernel, bias, slope)]
+def expected(x, kernel, bias, cotangent):
+    """Values and gradients by the library, in float32."""
+    exact = [np.asarray(each, np.float32) for each in (x, kernel, bias, cotangent)]
     with jax.default_matmul_precision("highest"):
         pooled, back = jax.vjp(plain, *exact[:3])
         return pooled, *back(exact[3])
@@ -75,7 +75,7 @@ def test_weights_of_blocks_stand_where_their_sums_are_read():
     numbers = np.arange(1, 5 * 5 * 3 * 32 + 1, dtype=np.float32).reshape(5, 5, 3, 32)
     placed = layout.first_weights(jnp.asarray(numbers))
     sums = placed.transpose(0, 1, 3, 2).reshape(1, 9, 16, 128)
-    np.testing.assert_array_equal(layout.first_slope(sums), 4 * numbers)
+    np.testing.assert_array_equal(layout.first_gradient(sums), 4 * numbers)
 
 
 @pytest.fixture(scope="module")
@@ -109,17 +109,17 @@ def emulated(tmp_path_factory):
     return call
 
 
-def slopes_and_values(*these, slope):
+def gradients_and_values(*these, cotangent):
     pooled, back = jax.vjp(hopper.layer, *these)
-    return pooled, *back(slope)
+    return pooled, *back(cotangent)
 
 
 def curvature(way, dtype, point, direction):
-    def slopes(*these):
+    def gradients(*these):
         return jax.grad(lambda *these: (way(*these).astype(jnp.float32) ** 2).mean(), (0, 1, 2))(*these)
 
     def on(direction):
-        return jax.vjp(slopes, *(jnp.asarray(each, dtype) for each in point))[1](direction)
+        return jax.vjp(gradients, *(jnp.asarray(each, dtype) for each in point))[1](direction)
 
     return jax.jit(on)(tuple(jnp.asarray(each, dtype) for each in direction))
 
@@ -128,9 +128,9 @@ def curvature(way, dtype, point, direction):
 def test_the_source_does_what_the_library_does(emulated, layer, monkeypatch):
     monkeypatch.setattr(hopper, "call", emulated)
     monkeypatch.setattr(hopper, "blocks_at_once", lambda: BLOCKS)
-    *these, slope = given(layer)
-    found = jax.jit(slopes_and_values)(*these, slope=slope)
-    for one, wanted in zip(found, expected(*these, slope), strict=True):
+    *these, cotangent = given(layer)
+    found = jax.jit(gradients_and_values)(*these, cotangent=cotangent)
+    for one, wanted in zip(found, expected(*these, cotangent), strict=True):
         assert off(one, wanted) < 1e-2
 
 
@@ -151,17 +151,19 @@ def check_curvature(layer, images):
 @pytest.mark.parametrize("images", [1, 131, 500])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_gpu_does_what_the_library_does(layer, images):
-    *these, slope = given(layer, images)
-    found = jax.jit(slopes_and_values)(*these, slope=slope)
-    for one, wanted in zip(found, expected(*these, slope), strict=True):
+    *these, cotangent = given(layer, images)
+    found = jax.jit(gradients_and_values)(*these, cotangent=cotangent)
+    for one, wanted in zip(found, expected(*these, cotangent), strict=True):
         assert off(one, wanted) < 1e-2
 
 
 @on_gpu
 def test_a_gpu_gives_the_same_bits_again():
-    *these, slope = given("second", 500)
-    slopes = jax.jit(slopes_and_values)
-    for one, other in zip(slopes(*these, slope=slope), slopes(*these, slope=slope), strict=True):
+    *these, cotangent = given("second", 500)
+    gradients = jax.jit(gradients_and_values)
+    for one, other in zip(
+        gradients(*these, cotangent=cotangent), gradients(*these, cotangent=cotangent), strict=True
+    ):
         np.testing.assert_array_equal(one, other)
 
 

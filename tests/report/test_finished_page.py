@@ -10,9 +10,10 @@ from safari.cli import app
 from safari.paper.report import page_of
 
 SPEC = """
-[data]
+[data.partition]
 samples_per_client = 100
-server_samples = 20
+[data.server]
+samples = 20
 [participation]
 excluded = 4
 per_round = 3

@@ -55,6 +55,12 @@ class AdaptiveQ(Noun):
         batch_size: samples of the estimate, both halves together.
         holdout: the share of the server's samples that serve estimation alone. With 0 all serve both,
             and the estimate is of the server set's gradient instead of the population's.
+
+    Examples:
+        >>> import safari
+        >>> adaptive = safari.Safari(q=safari.AdaptiveQ(rule="C", forget=0.95))
+        >>> safari.train(safari.federate("digits"), adaptive, rounds=2).history["q"][0]
+        0.0
     """
 
     rule: Literal["A", "B", "C", "convex"] = "B"

@@ -83,7 +83,21 @@ def note(
     up: float = 0.0,
     columns: dict[str, Float[Array, ""]] | None = None,
 ) -> Note:
-    """A `Note`, from plain values."""
+    """A `Note`, from plain values.
+
+    Args:
+        clients: whether updates of clients entered the model.
+        server: whether training on the server's samples entered the model.
+        q: the probability of a client round; NaN where no coin was tossed.
+        down: models sent to each client of the cohort; 0 if nobody was asked.
+        up: models that each reporting client sent back.
+        columns: numbers for columns of their own in the history.
+
+    Examples:
+        >>> import safari
+        >>> int(safari.note(clients=True, server=True).kind())
+        3
+    """
     columns = {name: jnp.float32(value) for name, value in (columns or {}).items()}
     flags = (jnp.asarray(clients), jnp.asarray(server))
     return Note(*flags, jnp.float32(q), jnp.float32(down), jnp.float32(up), columns)
@@ -100,6 +114,20 @@ class Algorithm(Noun):
     `table` names the table of a spec that describes an algorithm which acts on one side alone
     (`clients` or `server`). `asks_clients` is whether clients ever train. `columns` are the names of
     the numbers that its notes carry.
+
+    Examples:
+        >>> import equinox as eqx, jax, safari
+        >>> class State(eqx.Module):
+        ...     params: dict
+        >>> class Shrink(safari.Algorithm):
+        ...     factor: float = 0.9
+        ...     def init(self, params, task):
+        ...         return State(params)
+        ...     def round(self, state, task, turn):
+        ...         smaller = jax.tree.map(lambda leaf: self.factor * leaf, state.params)
+        ...         return State(smaller), safari.note(server=True)
+        >>> safari.train(safari.federate("digits"), Shrink(), rounds=2).history["kind"].to_list()
+        ['server', 'server']
     """
 
     table: ClassVar[str | None] = None

@@ -24,6 +24,12 @@ class Beside(ClientsAndServer):
         clients: how the clients train.
         server: how the server trains.
         merge: `average` or `sum`.
+
+    Examples:
+        >>> import safari
+        >>> federation = safari.federate("digits")
+        >>> safari.train(federation, safari.Beside(merge="sum"), rounds=2).history["kind"].to_list()
+        ['both', 'both']
     """
 
     merge: Literal["average", "sum"] = "average"

@@ -113,7 +113,7 @@ class ClientAlgorithm(Algorithm):
         weights: clients count `equal`, or by `size`.
         clip: a minibatch gradient longer than this is scaled down to it; not set: never.
 
-    Example:
+    Examples:
         >>> import jax, safari
         >>> class Proximal(safari.ClientAlgorithm):
         ...     strength: float = 0.1

@@ -10,4 +10,10 @@ class FedAvg(ClientAlgorithm):
 
     $$x^i_{k+1} = x^i_k - \eta_c \nabla F_i(x^i_k, \xi), \qquad
       x_{r+1} = x_r + \eta \sum_{i \in S} w_i (x^i_K - x_r).$$
+
+    Examples:
+        >>> import safari
+        >>> clients = safari.FedAvg(local_rate=0.1, local_epochs=2, batch_size=32)
+        >>> clients.steps(100)
+        6
     """

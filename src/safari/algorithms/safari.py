@@ -41,7 +41,7 @@ class Safari(ClientsAndServer):
         server: how the server trains on its own samples.
         q: the probability of a client round, or an `AdaptiveQ`, which chooses it before every round.
 
-    Example:
+    Examples:
         >>> import safari
         >>> federation = safari.federate("digits")
         >>> safari.train(federation, safari.Safari(safari.SCAFFOLD(), q=0.5), rounds=3).history["q"].to_list()

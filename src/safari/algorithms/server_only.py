@@ -11,6 +11,11 @@ class ServerOnly(ClientsAndServer):
     """The server trains in every round; clients are never asked.
 
     `clients` only says how many steps `server.steps = "match"` means. Bit for bit SAFARI with q = 0.
+
+    Examples:
+        >>> import safari
+        >>> safari.ServerOnly(safari.FedAvg(local_epochs=3)).asks_clients
+        False
     """
 
     asks_clients: ClassVar[bool] = False

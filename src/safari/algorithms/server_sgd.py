@@ -30,6 +30,13 @@ class ServerSGD(Algorithm):
             pass over T, or `match` for as many as a client of median size takes.
         batch_size: samples a step.
         clip: a minibatch gradient longer than this is scaled down to it; not set: never.
+
+    Examples:
+        >>> import safari
+        >>> federation = safari.federate("digits", server=safari.ServerSet(50))
+        >>> server, _ = safari.ServerSGD(steps="epoch", batch_size=10).bind(federation, seed=0)
+        >>> server.steps
+        5
     """
 
     rate: float = 0.1

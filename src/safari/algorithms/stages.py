@@ -33,6 +33,12 @@ class Stages(Algorithm):
         first: the algorithm of the first rounds.
         second: the algorithm of all later rounds.
         rounds: how many rounds the first stage lasts.
+
+    Examples:
+        >>> import safari
+        >>> warm = safari.Stages(safari.ServerSGD(), safari.FedAvg(), rounds=1)
+        >>> safari.train(safari.federate("digits"), warm, rounds=3).history["kind"].to_list()
+        ['server', 'client', 'client']
     """
 
     first: Algorithm = ServerSGD()

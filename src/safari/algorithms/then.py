@@ -21,6 +21,12 @@ class Then(ClientsAndServer):
         clients: how the clients train.
         server: how the server goes on.
         mix: a, how far the model follows the server's steps.
+
+    Examples:
+        >>> import safari
+        >>> federation = safari.federate("digits")
+        >>> safari.train(federation, safari.Then(safari.FedAvg()), rounds=2).history["kind"].to_list()
+        ['both', 'both']
     """
 
     mix: float = 1.0

@@ -11,6 +11,11 @@ class Coverage:
 
     `accuracy_ceiling` is the share of the test set in covered classes: a model trained on
     these clients alone has never seen the other classes and cannot name them.
+
+    Examples:
+        >>> import safari
+        >>> safari.federate("digits").coverage(excluded=[0, 1]).covered_classes
+        (0, 1, 3, 4, 6, 7, 8, 9)
     """
 
     covered_classes: tuple[int, ...]

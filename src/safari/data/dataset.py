@@ -25,6 +25,12 @@ class Dataset(eqx.Module):
     Samples lie flat, one in a row, so that gathering a batch is copying rows; `shape` is the
     shape of one. The model sees `x * scale - shift`, computed in the training step. `client`, if given,
     says who holds a sample; `augment` is whether training should crop and flip by default.
+
+    Examples:
+        >>> import numpy as np, safari
+        >>> x, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
+        >>> safari.Dataset(x[:45], y[:45], x[45:], y[45:]).classes
+        3
     """
 
     x: Shaped[Array, "train features"]

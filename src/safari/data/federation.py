@@ -52,6 +52,12 @@ class Federation(eqx.Module):
     of equal shape can be stacked. `largest` and `median_size` are the sizes of the largest and
     of the median client; `ragged` says whether sizes differ. `server_most` bounds the server's
     samples, so that servers of different sizes can be made of one shape.
+
+    Examples:
+        >>> import safari
+        >>> federation = safari.federate("digits", safari.Classes(clients=5, classes_per_client=2))
+        >>> federation.size, federation.server_samples, len(federation.held_by(0)) == federation.largest
+        (5, 100, True)
     """
 
     dataset: Dataset
@@ -188,12 +194,14 @@ def federate(
         InputError: if a value is out of range, the parts do not fit the data set, or a `Source` or
             `Partition` of your own returns something else than it should.
 
-    >>> import safari
-    >>> federation = safari.federate("digits", safari.Classes(samples_per_client=120), safari.ServerSet(50))
-    >>> federation.size, federation.server_samples
-    (10, 50)
-    >>> print(federation.coverage(excluded=[0, 1, 2, 3]))
-    6 classes covered, 59.8% of the samples; client-only training cannot exceed 59.7%
+    Examples:
+        >>> import safari
+        >>> clients = safari.Classes(samples_per_client=120)
+        >>> federation = safari.federate("digits", clients, safari.ServerSet(50))
+        >>> federation.size, federation.server_samples
+        (10, 50)
+        >>> print(federation.coverage(excluded=[0, 1, 2, 3]))
+        6 classes covered, 59.8% of the samples; client-only training cannot exceed 59.7%
     """
     check(isinstance(partition, Partition), "partition", partition, "must be a Partition, such as Classes()")
     check(isinstance(server, ServerSet), "server", server, "must be a ServerSet, such as ServerSet(100)")

@@ -24,12 +24,13 @@ class ServerSet(Noun):
     Raises:
         InputError: if a value is out of range, or the data set has too few samples.
 
-    >>> import safari
-    >>> federation = safari.federate("digits", server=safari.ServerSet(50, missing_classes=(0, 1)))
-    >>> federation.server_samples
-    50
-    >>> sorted(set(federation.dataset.y[federation.held_by(None)].tolist()))
-    [2, 3, 4, 5, 6, 7, 8, 9]
+    Examples:
+        >>> import safari
+        >>> federation = safari.federate("digits", server=safari.ServerSet(50, missing_classes=(0, 1)))
+        >>> federation.server_samples
+        50
+        >>> sorted(set(federation.dataset.y[federation.held_by(None)].tolist()))
+        [2, 3, 4, 5, 6, 7, 8, 9]
     """
 
     samples: int = 100

@@ -186,6 +186,12 @@ class Result(Log):
     """The outcome of a training run: its log, and the parameters.
 
     `params` is the delivered model, `params_last` the one after the last round.
+
+    Examples:
+        >>> import safari
+        >>> result = safari.train(safari.federate("digits"), rounds=2)
+        >>> result.summary()["rounds"], sorted(result.params)
+        (2, ['bias', 'weight'])
     """
 
     params: Params

@@ -1,4 +1,4 @@
-"""The verb: train an algorithm on a federation."""
+"""`train`: train an algorithm on a federation."""
 
 from collections.abc import Callable
 
@@ -47,7 +47,7 @@ def train(
         Diverged: if the parameters leave the finite numbers.
         InputError: if the parts do not fit together.
 
-    Example:
+    Examples:
         >>> import safari
         >>> federation = safari.federate("digits")
         >>> missing = safari.Participation(excluded=4, per_round=5)

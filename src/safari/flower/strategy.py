@@ -6,10 +6,9 @@ clients that are drawn here; a server round sends nobody anything.
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from logging import INFO
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.common import log
@@ -19,11 +18,12 @@ from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from safari.algorithms import AdaptiveQ
 from safari.errors import InputError
 from safari.flower.arrays import Arrays, array_record, cast_like, numpy_arrays
-from safari.flower.chance import Chance, Coin
+from safari.flower.draws import Coin, Draws
 from safari.flower.exchange import Only, bytes_of, exchange, one_line
 from safari.flower.fleet import Fleet
 from safari.flower.journal import Journal
 from safari.flower.replies import Gate
+from safari.flower.rounds import Round, TellsGradient
 from safari.flower.server_steps import Estimating, ServerStep
 from safari.flower.settings import check_fleet, check_parts, check_rounds
 from safari.flower.state import Folder
@@ -31,30 +31,6 @@ from safari.flower.wrapped import attribute_of, show_everyone
 
 MOST_STUMBLES = 3
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
-
-
-@runtime_checkable
-class TellsGradient(Protocol):
-    """A client strategy that knows how many steps each client takes."""
-
-    def mean_gradient(self, replies: list[Message]) -> Arrays:
-        """The clients' mean gradient in the round that was sent last."""
-        ...
-
-
-@dataclass
-class Round:
-    """A round in the making; `gradient` is the clients' mean gradient, where an adaptive q wants it."""
-
-    round: int
-    kind: str
-    arrays: ArrayRecord
-    q: float
-    available: int = 0
-    cohort: tuple[int, ...] = ()
-    down: int = 0
-    up: int = 0
-    gradient: Arrays | None = None
 
 
 class SafariStrategy(Strategy):
@@ -102,7 +78,7 @@ class SafariStrategy(Strategy):
         self.per_round, self.min_replies = per_round, min_replies
         self.round_deadline, self.start_deadline = round_deadline, start_deadline
         self.coin = Coin(q, getattr(server_step, "rate", 0.0), client_path)
-        self.chance = Chance(seed)
+        self.draws = Draws(seed)
         self.checkpoint = Path(checkpoint) if checkpoint else None
         self.spec = spec
         check_fleet(self.fleet, per_round, min_replies)
@@ -133,11 +109,11 @@ class SafariStrategy(Strategy):
         if self.coin.adaptive and self.coin.known is None:
             self.coin.start(numpy_arrays(arrays))
         q = self.coin.probability()
-        if self.chance.coin(server_round) >= q:
+        if self.draws.coin(server_round) >= q:
             self._turn = Round(server_round, "server", arrays, q, len(self._available(grid)))
             return []
         online = self._available(grid)
-        chosen = self.chance.cohort(server_round, online, max(self.fleet.known, 1), self.per_round)
+        chosen = self.draws.cohort(server_round, online, max(self.fleet.known, 1), self.per_round)
         self._turn = Round(server_round, "client", arrays, q, len(online), tuple(online[c] for c in chosen))
         if not chosen:
             return []
@@ -264,7 +240,7 @@ class SafariStrategy(Strategy):
         online = self._available(grid)
         wanted = max(round(self.evaluated * len(online)), 1)
         known = max(self.fleet.known, 1)
-        chosen = self.chance.cohort(server_round, online, known, wanted, evaluation=True)
+        chosen = self.draws.cohort(server_round, online, known, wanted, evaluation=True)
         shown = Only(grid, [online[client] for client in chosen])
         return self.clients.configure_evaluate(server_round, arrays, config, shown) if chosen else []
 
@@ -307,7 +283,7 @@ class SafariStrategy(Strategy):
         result, done = Result(), 0
         start = numpy_arrays(arrays)
         self.coin.start(start)
-        saved = None if folder is None else folder.load(self.chance.seed, start, self.fleet, self.clients)
+        saved = None if folder is None else folder.load(self.draws.seed, start, self.fleet, self.clients)
         if saved is not None:
             done, self.left, self.journal = saved.round, saved.left, saved.journal
             self.coin.known = saved.known(self.coin.known)
@@ -327,7 +303,7 @@ class SafariStrategy(Strategy):
             self.journal.seconds += time.monotonic() - began
             if folder is not None:
                 folder.save(
-                    number, self.chance.seed, numpy_arrays(arrays), self.left, self.journal, self.fleet,
+                    number, self.draws.seed, numpy_arrays(arrays), self.left, self.journal, self.fleet,
                     self.coin.known, self.clients,
                 )  # fmt: skip
         result.arrays = arrays if self.left is None else array_record(self.left)
@@ -388,7 +364,7 @@ class SafariStrategy(Strategy):
         return {
             "algorithm": {"name": name, "q": q, "clients": {"name": type(self.clients).__name__}},
             "participation": {} if self.per_round is None else {"per_round": self.per_round},
-            "train": {"rounds": rounds, "seed": self.chance.seed},
+            "train": {"rounds": rounds, "seed": self.draws.seed},
         }
 
     def _available(self, grid: Grid) -> dict[int, int]:

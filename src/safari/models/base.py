@@ -16,7 +16,7 @@ class Model(Noun):
     `side_by_side` says whether the clients of a round train as one batched program (small
     models) or one after another (models whose products fill the machine by themselves).
 
-    Example:
+    Examples:
         >>> import jax, jax.numpy as jnp, safari
         >>> class Linear(safari.Model):
         ...     gain: float = 1.0

@@ -22,6 +22,12 @@ class CNN(Model):
         channels: the channels of each convolution.
         kernel: the width and height of the convolutions' kernels.
         hidden: the width of the dense layer before the last.
+
+    Examples:
+        >>> import jax, safari
+        >>> params = safari.CNN(channels=(8, 16), kernel=3).init(jax.random.key(0), (8, 8, 1), 10)
+        >>> params["conv1"]["kernel"].shape
+        (3, 3, 8, 16)
     """
 
     channels: tuple[int, ...] = eqx.field(default=(32, 64), converter=tuple)

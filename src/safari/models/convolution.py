@@ -122,10 +122,10 @@ def by_blocks(x: Images, kernel: Kernel, convolve: Callable[..., Convolved]) -> 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def largest(x: Float[Array, "*many"], down: int, across: int) -> Float[Array, "*fewer"]:
-    """The maximum over two axes of length two, `down` before `across`. Its slope goes to the first.
+    """The maximum over two axes of length two, `down` before `across`. Its gradient goes to the first.
 
     Backwards nothing but the place of the maximum is needed: far less than the four values,
-    which the slope of `max` compares once more.
+    which the gradient of `max` compares once more.
     """
     return _largest_and_place(x, down, across)[0]
 
@@ -140,12 +140,12 @@ def _largest_and_place(x: Array, down: int, across: int) -> tuple[Array, Array]:
     return jnp.maximum(left, right), place
 
 
-def _slope_of_largest(down: int, across: int, place: Array, slope: Array) -> tuple[Array]:
-    a, b, c, d = (jnp.where(place == corner, slope, 0) for corner in range(4))
+def _gradient_of_largest(down: int, across: int, place: Array, cotangent: Array) -> tuple[Array]:
+    a, b, c, d = (jnp.where(place == corner, cotangent, 0) for corner in range(4))
     return (jnp.stack([jnp.stack([a, b], across - 1), jnp.stack([c, d], across - 1)], down),)
 
 
-largest.defvjp(_largest_and_place, _slope_of_largest)
+largest.defvjp(_largest_and_place, _gradient_of_largest)
 
 
 def block_kernel(kernel: Kernel) -> Float[Array, "block_rows block_columns inputs outputs"]:

@@ -16,6 +16,11 @@ class Logistic(Model):
 
     The weights lie as (classes, features): on CPUs both products of a step then run along
     the long axis. A barrier there keeps XLA from swapping the product back.
+
+    Examples:
+        >>> import jax, safari
+        >>> safari.Logistic().init(None, (8, 8, 1), 10)["weight"].shape
+        (10, 64)
     """
 
     def init(self, key: Key[Array, ""], shape: tuple[int, ...], classes: int) -> Params:

@@ -16,6 +16,11 @@ class MLP(Model):
 
     Args:
         hidden: the widths of the inner layers.
+
+    Examples:
+        >>> import jax, safari
+        >>> safari.MLP(hidden=(32,)).init(jax.random.key(0), (8, 8, 1), 10)["dense0"]["weight"].shape
+        (64, 32)
     """
 
     hidden: tuple[int, ...] = eqx.field(default=(200,), converter=tuple)

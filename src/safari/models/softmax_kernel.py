@@ -107,9 +107,9 @@ def _kernel(
             for column, part in zip(columns, matrix, strict=True)
         )
         logits = jnp.where(real[None, :], logits * (scale / WEIGHTS_UP) + bias[None, :], -1e30)
-        chance = jnp.exp(logits - jnp.max(logits, axis=1)[:, None])
-        chance = chance / jnp.sum(chance, axis=1)[:, None]
-        error = (chance - (names[None, :] == label[:, None]).astype(jnp.float32)) * weight[:, None]
+        probability = jnp.exp(logits - jnp.max(logits, axis=1)[:, None])
+        probability = probability / jnp.sum(probability, axis=1)[:, None]
+        error = (probability - (names[None, :] == label[:, None]).astype(jnp.float32)) * weight[:, None]
         by = jnp.where(number < used, rate, 0.0)
         matrix = tuple(
             part - (by * scale / ERRORS_UP) * _product(rows(column), error * ERRORS_UP, 0, terms)

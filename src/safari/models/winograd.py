@@ -4,7 +4,7 @@ An image is cut into tiles of 4 x 4 output pixels. A tile and the kernel are eac
 values at as many points; multiplied point by point, and turned back, they are the convolved
 tile: 64 products of numbers for 16 outputs of a 5 x 5 kernel, which plainly take 400
 (Winograd 1980; for networks, Lavin and Gray 2016). In float32 the result is about a digit less
-exact than the plain sum, which is far below what minibatches leave to chance.
+exact than the plain sum, which is far below the noise of minibatches.
 """
 
 from collections.abc import Sequence

@@ -52,7 +52,7 @@ def _intro(found: Reproduction) -> Text:
             "gains are points over FedAvg under the same seed. Differences are ours minus the paper's.",
             f"Protocol: {protocol}. FedAvg is scored by the mean of the last ten evaluated rounds, SAFARI by "
             "the model that the last server round left. 'Server only' is q = 0; 'one (server) step' "
-            "is Algorithm 1 as printed. The paper has numbers of neither.",
+            "is Algorithm 1 as printed. The paper shows neither.",
             f"{missing} of {found.planned} runs are missing." if missing else "No run is missing.",
         ),
     )  # fmt: skip
@@ -88,7 +88,7 @@ def _coverage(results: Results) -> Table:
     )
     caption = (
         "Six clients of two classes each may hold seven to ten of the ten classes together; how many is "
-        "luck, and decides what FedAvg can reach. The paper's 77.8 % is near nine."
+        "random, and decides what FedAvg can reach. The paper's 77.8 % is near nine."
     )
     columns = ("method", "classes covered", "runs", "accuracy in %")
     return Table("coverage", "MNIST, p = 2, s = 4, by the classes that are covered", caption, columns, rows)
@@ -104,7 +104,7 @@ def _effects(effects: list[Effect]) -> Table:
         )
         for one in effects
     )
-    caption = "What the paper's text says of its numbers, looked for in ours."
+    caption = "What the paper's text says about its numbers, and whether ours show it."
     return Table("effects", "Effects", caption, ("data", "claim", "ours", "verdict"), rows)
 
 
@@ -138,7 +138,7 @@ def _known(heat: Heat) -> int:
 def _heat(key: str, title: str, x_label: str, y_label: str, x: Any, y: Any, values: Any) -> Heat:
     known = [value for row in values for value in row if value is not None]
     span = f"from {min(known):.1f} to {max(known):.1f} %" if known else "none yet"
-    caption = "Mean test accuracy in %; missing where the paper has no number either, or no run is done."
+    caption = "Mean test accuracy in %; missing where the paper has no number or the run is not finished."
     return Heat(
         f"heat-{key}", title, caption, f"Heat map of test accuracy, {span}.", x_label, y_label,
         tuple(f"{one:g}" for one in x), tuple(f"{one:g}" for one in y), tuple(tuple(row) for row in values),

@@ -33,7 +33,7 @@ class Participation(Noun):
         dropout: the probability that a picked client does not report back.
         seed: draws the excluded clients; not set: the seed of training.
 
-    Example:
+    Examples:
         >>> import safari
         >>> safari.Participation(excluded=[0, 3], per_round=5, availability=safari.Bernoulli(0.7)).per_round
         5

@@ -13,7 +13,7 @@ NUMBERS = {
     "seed": ("seed", 1, "d"),
     "delivered": ("accuracy", 100, ".2f"),
     "after the last round": ("accuracy_round", 100, ".2f"),
-    "mean of the last ten": ("accuracy_mean_last10", 100, ".2f"),
+    "mean of the last ten": ("accuracy_round_last10", 100, ".2f"),
     "client ceiling": ("accuracy_ceiling", 100, ".2f"),
     "client rounds": ("client_rounds", 1, "d"),
     "server rounds": ("server_rounds", 1, "d"),

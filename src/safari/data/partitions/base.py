@@ -15,13 +15,14 @@ class Partition(Noun):
     `safari.federate`, which checks what `split` returns. Fields are the settings of the
     partition; `__check_init__` may refuse their values.
 
-    >>> import numpy as np
-    >>> import safari
-    >>> class Halves(safari.Partition):
-    ...     def split(self, dataset, pool, rng):
-    ...         return np.array_split(pool, 2)
-    >>> safari.federate("digits", Halves()).size
-    2
+    Examples:
+        >>> import numpy as np
+        >>> import safari
+        >>> class Halves(safari.Partition):
+        ...     def split(self, dataset, pool, rng):
+        ...         return np.array_split(pool, 2)
+        >>> safari.federate("digits", Halves()).size
+        2
     """
 
     @abstractmethod

@@ -15,12 +15,13 @@ class ByColumn(Partition):
     Raises:
         InputError: if the data set has no such column, or the server has taken all that a client held.
 
-    >>> import numpy as np
-    >>> import safari
-    >>> x, y, client = np.ones((9, 1)), np.arange(9) % 3, np.repeat([0, 1], [5, 4])
-    >>> dataset = safari.Dataset(x, y, x, y, client=client)
-    >>> safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0)).clients.count.tolist()
-    [5, 4]
+    Examples:
+        >>> import numpy as np
+        >>> import safari
+        >>> x, y, client = np.ones((9, 1)), np.arange(9) % 3, np.repeat([0, 1], [5, 4])
+        >>> dataset = safari.Dataset(x, y, x, y, client=client)
+        >>> safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0)).clients.count.tolist()
+        [5, 4]
     """
 
     def split(self, dataset: Dataset, pool: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:

@@ -27,10 +27,11 @@ class Classes(Partition):
     Raises:
         InputError: if a value is out of range, or the data set has too few classes or samples.
 
-    >>> import safari
-    >>> federation = safari.federate("digits", safari.Classes(clients=20, classes_per_client=2))
-    >>> len(set(federation.dataset.y[federation.held_by(0)].tolist()))
-    2
+    Examples:
+        >>> import safari
+        >>> federation = safari.federate("digits", safari.Classes(clients=20, classes_per_client=2))
+        >>> len(set(federation.dataset.y[federation.held_by(0)].tolist()))
+        2
     """
 
     clients: int = 10

@@ -25,10 +25,12 @@ class Dirichlet(Partition):
     Raises:
         InputError: if a value is out of range, or the data set has too few samples.
 
-    >>> import safari
-    >>> federation = safari.federate("digits", safari.Dirichlet(clients=20, alpha=0.1, samples_per_client=50))
-    >>> federation.clients.count.tolist() == [50] * 20
-    True
+    Examples:
+        >>> import safari
+        >>> narrow = safari.Dirichlet(clients=20, alpha=0.1, samples_per_client=50)
+        >>> federation = safari.federate("digits", narrow)
+        >>> federation.clients.count.tolist() == [50] * 20
+        True
     """
 
     clients: int = 10

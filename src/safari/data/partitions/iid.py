@@ -18,10 +18,11 @@ class IID(Partition):
     Raises:
         InputError: if a value is out of range, or the data set has too few samples.
 
-    >>> import safari
-    >>> federation = safari.federate("digits", safari.IID(clients=4, samples_per_client=300))
-    >>> federation.clients.count.tolist()
-    [300, 300, 300, 300]
+    Examples:
+        >>> import safari
+        >>> federation = safari.federate("digits", safari.IID(clients=4, samples_per_client=300))
+        >>> federation.clients.count.tolist()
+        [300, 300, 300, 300]
     """
 
     clients: int = 10

@@ -19,6 +19,11 @@ class Digits(Source):
 
     Args:
         folder: not looked at. All named data sets have it, so that one can stand for another.
+
+    Examples:
+        >>> import safari
+        >>> safari.Digits().load().shape
+        (8, 8, 1)
     """
 
     folder: Path | None = None

@@ -23,6 +23,13 @@ class File(Source):
 
     Raises:
         InputError: if the file is not there, lacks an array or holds values that cannot be used.
+
+    Examples:
+        >>> import pathlib, tempfile, numpy as np, safari
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "own.npz"
+        >>> np.savez(path, x=np.random.default_rng(0).normal(size=(60, 4)), y=np.arange(60) % 3)
+        >>> safari.File(path).load().classes
+        3
     """
 
     path: Path

@@ -1,7 +1,7 @@
 """The layers of the CIFAR-10 network by kernels of our own, on NVIDIA's Hopper (H100, H200).
 
 A layer is convolution, bias, 2 x 2 maxima and ReLU in bfloat16: one kernel forwards; backwards one
-for the slope of the images and one for that of the kernel. What lies between convolution and ReLU,
+for the gradient of the images and one for that of the kernel. What lies between convolution and ReLU,
 four times as large as what comes out, never leaves the chip. Other shapes, devices and precisions
 go the ways of `safari.models.convolution`.
 """
@@ -70,55 +70,57 @@ def _forwards(*given: Array) -> tuple[tuple[Pooled, Place], tuple[Array, ...]]:
     return (pooled, place), (*given, place)
 
 
-def _backwards(kept: tuple[Array, ...], slopes: tuple[Pooled, Any]) -> tuple[Images, Kernel, Bias]:
-    return _slopes(*kept, slopes[0])
+def _backwards(kept: tuple[Array, ...], cotangents: tuple[Pooled, Any]) -> tuple[Images, Kernel, Bias]:
+    return _gradients(*kept, cotangents[0])
 
 
 _convolved.defvjp(_forwards, _backwards)
 
 
 @jax.custom_vjp
-def _slopes(
-    x: Images, kernel: Kernel, bias: Bias, place: Place, slope: Pooled
+def _gradients(
+    x: Images, kernel: Kernel, bias: Bias, place: Place, cotangent: Pooled
 ) -> tuple[Images, Kernel, Bias]:
-    """Slopes of images, kernel and bias. XLA leaves out those that nobody asks for."""
+    """Gradients of images, kernel and bias. XLA leaves out those that nobody asks for."""
     many, first = blocks_at_once(), x.shape[1:] == FIRST[0]
     shape = (many, 9, 16, 128) if first else (many // 2, 25, 32, 64)
     results = [jax.ShapeDtypeStruct(each, jnp.float32) for each in (shape, (shape[0], 128, 8))]
     images, name = (layout.blocks(x), "kernel1") if first else (x, "kernel2")
-    of_kernel, of_bias = call(name, many, results, images, slope, place)
-    of_bias = layout.bias_slope(of_bias, len(bias)).astype(bias.dtype)
+    of_kernel, of_bias = call(name, many, results, images, cotangent, place)
+    of_bias = layout.bias_gradient(of_bias, len(bias)).astype(bias.dtype)
     if first:
-        of_kernel = layout.first_slope(of_kernel)
-        of_images = _slope_of_first_images(x, kernel, place, slope)
+        of_kernel = layout.first_gradient(of_kernel)
+        of_images = _gradient_of_first_images(x, kernel, place, cotangent)
     else:
-        of_kernel = layout.second_slope(of_kernel)
+        of_kernel = layout.second_gradient(of_kernel)
         like_x = jax.ShapeDtypeStruct(x.shape, x.dtype)
-        of_images = call("backward2", many, like_x, slope, place, layout.turned_weights(kernel))
+        of_images = call("backward2", many, like_x, cotangent, place, layout.turned_weights(kernel))
     return of_images, of_kernel.astype(kernel.dtype), of_bias
 
 
-def _slope_of_first_images(x: Images, kernel: Kernel, place: Place, slope: Pooled) -> Images:
+def _gradient_of_first_images(x: Images, kernel: Kernel, place: Place, cotangent: Pooled) -> Images:
     """By the library: no training asks for it."""
-    four = jnp.where(place[..., None, :] == jnp.arange(4)[:, None], slope[..., None, :], 0)
+    four = jnp.where(place[..., None, :] == jnp.arange(4)[:, None], cotangent[..., None, :], 0)
     taps = block_kernel(jnp.pad(kernel, ((0, 0), (0, 0), (0, 1), (0, 0))))
     _, back = jax.vjp(lambda x: by_library(layout.blocks(x), taps), x)
-    return back(four.reshape(*slope.shape[:3], -1))[0]
+    return back(four.reshape(*cotangent.shape[:3], -1))[0]
 
 
-def _slopes_forwards(*given: Array) -> tuple[Any, tuple[Array, ...]]:
-    return _slopes(*given), given
+def _gradients_forwards(*given: Array) -> tuple[Any, tuple[Array, ...]]:
+    return _gradients(*given), given
 
 
-def _slopes_backwards(given: tuple[Array, ...], wanted: Any) -> tuple[Any, ...]:
-    """Slopes of slopes, for curvature: rare, so by the library."""
-    x, kernel, bias, _, slope = given
-    again = jax.vjp(lambda *given: jax.vjp(_by_library, *given[:3])[1](given[3]), x, kernel, bias, slope)[1]
-    of_x, of_kernel, of_bias, of_slope = again(wanted)
-    return of_x, of_kernel, of_bias, None, of_slope
+def _gradients_backwards(given: tuple[Array, ...], wanted: Any) -> tuple[Any, ...]:
+    """Gradients of gradients, for curvature: rare, so by the library."""
+    x, kernel, bias, _, cotangent = given
+    again = jax.vjp(lambda *given: jax.vjp(_by_library, *given[:3])[1](given[3]), x, kernel, bias, cotangent)[
+        1
+    ]
+    of_x, of_kernel, of_bias, of_cotangent = again(wanted)
+    return of_x, of_kernel, of_bias, None, of_cotangent
 
 
-_slopes.defvjp(_slopes_forwards, _slopes_backwards)
+_gradients.defvjp(_gradients_forwards, _gradients_backwards)
 
 
 def _by_library(x: Images, kernel: Kernel, bias: Bias) -> Pooled:

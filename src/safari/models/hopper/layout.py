@@ -27,7 +27,7 @@ def first_weights(kernel: BFloat16[Array, "5 5 3 32"]) -> BFloat16[Array, "9 2 1
     return flat[_places()]
 
 
-def first_slope(sums: Float32[Array, "blocks 9 16 128"]) -> Float32[Array, "5 5 3 32"]:
+def first_gradient(sums: Float32[Array, "blocks 9 16 128"]) -> Float32[Array, "5 5 3 32"]:
     """Every tap stands at four places: once for each output of a block."""
     return sums.sum(0).reshape(-1)[_standing()].sum(0).reshape(SIZE, SIZE, CHANNELS, OUTPUTS)
 
@@ -42,11 +42,11 @@ def turned_weights(kernel: BFloat16[Array, "5 5 32 64"]) -> BFloat16[Array, "3 5
     return turned.reshape(3, 2, 5, 4, 8, 8, 8).transpose(0, 2, 5, 3, 1, 4, 6)
 
 
-def second_slope(sums: Float32[Array, "blocks 25 32 64"]) -> Float[Array, "5 5 32 64"]:
+def second_gradient(sums: Float32[Array, "blocks 25 32 64"]) -> Float[Array, "5 5 32 64"]:
     return sums.sum(0).reshape(5, 5, 32, 64)
 
 
-def bias_slope(sums: Float32[Array, "blocks threads 8"], outputs: int) -> Float32[Array, " outputs"]:
+def bias_gradient(sums: Float32[Array, "blocks threads 8"], outputs: int) -> Float32[Array, " outputs"]:
     """Threads take the channels in turn, eight each."""
     return sums.reshape(-1, outputs).sum(0)
 

@@ -14,7 +14,15 @@ class Availability(Noun):
     """Which of `clients` clients can be reached in a round.
 
     A pattern may keep a state (a Markov chain does); `None` is the state of one that does
-    not. `key` belongs to the round alone.
+    not. `key` belongs to the round alone. Subclass it to bring your own; its fields become keys.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, safari
+        >>> class EveryOther(safari.Availability):
+        ...     def step(self, state, key, round, clients):
+        ...         return state, jnp.arange(clients) % 2 == round % 2
+        >>> EveryOther().step(None, jax.random.key(0), 1, 4)[1].tolist()
+        [False, True, False, True]
     """
 
     def check(self, clients: int) -> None:

@@ -13,6 +13,11 @@ class Bernoulli(Availability):
 
     Args:
         rate: the probability, one for all clients or a list with one for each.
+
+    Examples:
+        >>> import jax, safari
+        >>> safari.Bernoulli(rate=(0.0, 1.0)).step(None, jax.random.key(0), 0, 2)[1].tolist()
+        [False, True]
     """
 
     rate: float | tuple[float, ...] = 0.5

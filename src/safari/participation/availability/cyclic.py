@@ -14,6 +14,13 @@ class Cyclic(Availability):
     Args:
         groups: how many groups.
         length: for how many rounds each is reachable.
+
+    Examples:
+        >>> import jax, safari
+        >>> pattern = safari.Cyclic(groups=3, length=2)
+        >>> groups = pattern.init(jax.random.key(0), 6)
+        >>> [int(pattern.step(groups, None, round, 6)[1].sum()) for round in range(4)]
+        [2, 2, 2, 2]
     """
 
     groups: int = 2

@@ -18,6 +18,11 @@ class Diurnal(Availability):
         swing: how far it goes above and below that.
         period: rounds a day.
         spread: how far the clients' phases lie apart; 0 puts all clients in one time zone.
+
+    Examples:
+        >>> import safari
+        >>> safari.Participation(availability=safari.Diurnal(mean=0.6, swing=0.3)).availability.period
+        24.0
     """
 
     mean: float = 0.5

@@ -14,6 +14,12 @@ class LongTail(Availability):
     Args:
         exponent: how fast the probabilities fall with the rank.
         least: no probability is below this.
+
+    Examples:
+        >>> import jax, safari
+        >>> rates = safari.LongTail(least=0.3).init(jax.random.key(0), 4)
+        >>> sorted(round(rate, 2) for rate in rates.tolist())
+        [0.3, 0.33, 0.5, 1.0]
     """
 
     exponent: float = 1.0

@@ -16,6 +16,12 @@ class Markov(Availability):
     Args:
         join: the probability that a client which is off comes back.
         leave: the probability that a client which is there goes off.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, safari
+        >>> on = jnp.array([True, False])
+        >>> safari.Markov(join=0.0, leave=1.0).step(on, jax.random.key(0), 0, 2)[1].tolist()
+        [False, False]
     """
 
     join: float = 0.1

@@ -18,6 +18,14 @@ class Trace(Availability):
 
     Args:
         file: the path of the file.
+
+    Examples:
+        >>> import pathlib, tempfile, safari
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "trace.csv"
+        >>> _ = path.write_text("round,client\\n1,0\\n1,2\\n2,1\\n")
+        >>> trace = safari.Trace(path)
+        >>> trace.step(trace.init(None, 3), None, 0, 3)[1].tolist()
+        [True, False, True]
     """
 
     file: str

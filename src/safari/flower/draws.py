@@ -1,4 +1,4 @@
-"""Chance on the server: the coin, the cohort. The same draws as the simulator's under one seed."""
+"""Random draws on the server: the coin, the cohort. The same as the simulator's under one seed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _pick = jax.jit(pick, static_argnums=(2, 3))
 
 
 @dataclass
-class Chance:
+class Draws:
     """The draws of a seed; rounds are counted from 1."""
 
     seed: int

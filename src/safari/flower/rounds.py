@@ -1,0 +1,32 @@
+"""A round of a fleet in the making, and what a client strategy may tell about it."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from flwr.app import ArrayRecord, Message
+
+from safari.flower.arrays import Arrays
+
+
+@runtime_checkable
+class TellsGradient(Protocol):
+    """A client strategy that knows how many steps each client takes."""
+
+    def mean_gradient(self, replies: list[Message]) -> Arrays:
+        """The clients' mean gradient in the round that was sent last."""
+        ...
+
+
+@dataclass
+class Round:
+    """A round in the making; `gradient` is the clients' mean gradient, where an adaptive q wants it."""
+
+    round: int
+    kind: str
+    arrays: ArrayRecord
+    q: float
+    available: int = 0
+    cohort: tuple[int, ...] = ()
+    down: int = 0
+    up: int = 0
+    gradient: Arrays | None = None

@@ -1,0 +1,44 @@
+"""Public docstrings: arguments explained, examples that run, methods with their paper."""
+
+import doctest
+import inspect
+import re
+
+import pytest
+
+import safari
+from safari.experiment.schema import meanings_of
+from safari.registry import ALGORITHMS, SOURCES, Noun
+
+PUBLIC = [name for name in safari.__all__ if name != "__version__"]
+METHODS = {ALGORITHMS[name].__name__ for name in ALGORITHMS}
+DOWNLOADED = {SOURCES[name].__name__ for name in SOURCES if name not in ("digits", "file")}
+HANDED_OVER = {"Client", "ClientState", "Diverged", "Note", "Reports", "Task", "Training", "Turn"}
+"""What users are given and never make themselves."""
+
+OURS = {"AdaptiveQ", "Beside", "FedAvg", "Safari", "ServerOnly", "ServerSGD", "Stages", "Then"}
+WITH_EXAMPLE = sorted(set(PUBLIC) - (METHODS - OURS) - DOWNLOADED - HANDED_OVER)
+SOURCE = re.compile(r"(19|20)\d\d|arXiv|The clients' part of")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_it_explains_its_arguments(name):
+    public = getattr(safari, name)
+    assert inspect.getdoc(public)
+    explained = set(meanings_of(public))
+    if inspect.isfunction(public) or (inspect.isclass(public) and issubclass(public, Noun)):
+        assert set(inspect.signature(public).parameters) <= explained
+
+
+@pytest.mark.parametrize("name", sorted(METHODS - OURS - {"FedOpt"}))
+def test_a_method_names_its_paper(name):
+    assert SOURCE.search(inspect.getdoc(getattr(safari, name)))
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLE)
+def test_its_example_runs(name):
+    found = doctest.DocTestFinder(recurse=False).find(getattr(safari, name), name, globs={})
+    assert [one for test in found for one in test.examples], "has no example"
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    for test in found:
+        assert runner.run(test).failed == 0
