@@ -192,3 +192,25 @@ def test_a_server_set_too_small_to_hold_out_is_refused():
     tiny = safari.federate("digits", safari.Classes(samples_per_client=100), safari.ServerSet(2))
     with pytest.raises(InputError, match="holdout"):
         prepared(tiny, safari.AdaptiveQ())
+
+
+@pytest.mark.parametrize(
+    "clients",
+    [safari.FedAdam(batch_size=30), safari.FedOpt(batch_size=30, optimizer="adagrad", global_rate=0.5)],
+)
+def test_it_looks_at_the_clients_gradient_and_not_at_what_an_optimiser_makes_of_it(digits, clients):
+    """After a server round and a client round it knows the same of the clients' bias."""
+
+    def bias_after_two_rounds(clients):
+        algorithm = safari.Safari(clients, safari.ServerSGD(steps=3), q=safari.AdaptiveQ(least=0.0))
+        missing = safari.Participation(excluded=6)
+        run = prepare(digits, algorithm, safari.Logistic(), missing, 2, 5, 1, "float32")
+        training = Training(run)
+        while not training.finished:
+            training.advance(1)
+        assert training.history["kind"].to_list() == ["server", "client"]
+        return float(training.carry.state.known.bias)
+
+    plain = bias_after_two_rounds(safari.FedAvg(batch_size=30))
+    assert plain > 0
+    assert bias_after_two_rounds(clients) == pytest.approx(plain, rel=1e-4)

@@ -89,9 +89,17 @@ def test_where_a_run_is_cut_does_not_change_its_bits(digits):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
-@pytest.mark.parametrize("every", [3, 4])
-def test_evaluating_less_often_changes_no_number_that_remains(digits, every):
-    algorithm = safari.Safari(safari.FedAvg(batch_size=20), safari.ServerSGD(steps=5), q=0.6)
+SOMETIMES = {
+    "safari": safari.Safari(safari.FedAvg(batch_size=20), safari.ServerSGD(steps=5), q=0.6),
+    "then": safari.Then(safari.FedAvg(batch_size=20), safari.ServerSGD(steps=5)),
+    "warm start": safari.Stages(safari.ServerSGD(steps=5), safari.FedAvg(batch_size=20), rounds=4),
+    "clients alone": safari.FedAvg(batch_size=20),
+}
+
+
+@pytest.mark.parametrize(("name", "every"), [(name, 4) for name in SOMETIMES] + [("safari", 3)])
+def test_evaluating_less_often_changes_no_number_that_remains(digits, name, every):
+    algorithm = SOMETIMES[name]
     often = safari.train(digits, algorithm, rounds=10, seed=2)
     seldom = safari.train(digits, algorithm, rounds=10, seed=2, evaluate_every=every)
     due = [r % every == 0 or r == 10 for r in range(1, 11)]

@@ -54,15 +54,16 @@ class Note(eqx.Module):
 
     Attributes:
         clients: whether updates of clients entered the model.
-        server: whether training on the server's samples entered the model.
+        server: whether training on the server's samples entered the model; `False` (not an array)
+            says that it never does, and the program then leaves out what only a server needs.
         q: the probability of a client round; NaN where no coin was tossed.
         down: models sent to each client of the cohort; 0 if nobody was asked.
         up: models that each reporting client sent back.
         columns: numbers for columns of their own in the history, as the algorithm's `columns` names them.
     """
 
-    clients: Bool[Array, ""]
-    server: Bool[Array, ""]
+    clients: Bool[Array, ""] | bool
+    server: Bool[Array, ""] | bool
     q: Float[Array, ""]
     down: Float[Array, ""]
     up: Float[Array, ""]
@@ -70,8 +71,9 @@ class Note(eqx.Module):
 
     def kind(self) -> Int[Array, ""]:
         """The `Kind` of the round."""
-        one_side = jnp.where(self.server, Kind.SERVER, jnp.where(self.clients, Kind.CLIENT, Kind.IDLE))
-        return jnp.where(self.clients & self.server, Kind.BOTH, one_side)
+        clients, server = jnp.asarray(self.clients), jnp.asarray(self.server)
+        one_side = jnp.where(server, Kind.SERVER, jnp.where(clients, Kind.CLIENT, Kind.IDLE))
+        return jnp.where(clients & server, Kind.BOTH, one_side)
 
 
 def note(
@@ -99,8 +101,7 @@ def note(
         3
     """
     columns = {name: jnp.float32(value) for name, value in (columns or {}).items()}
-    flags = (jnp.asarray(clients), jnp.asarray(server))
-    return Note(*flags, jnp.float32(q), jnp.float32(down), jnp.float32(up), columns)
+    return Note(clients, server, jnp.float32(q), jnp.float32(down), jnp.float32(up), columns)
 
 
 class Algorithm(Noun):

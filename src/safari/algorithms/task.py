@@ -203,7 +203,9 @@ class Task(eqx.Module):
 
     # How the program is laid out.
 
-    def choose(self, condition: Bool[Array, ""], then: Callable[[], T], otherwise: Callable[[], T]) -> T:
+    def choose(
+        self, condition: Bool[Array, ""] | bool, then: Callable[[], T], otherwise: Callable[[], T]
+    ) -> T:
         """`then()` or `otherwise()`.
 
         Runs side by side compute both and take one each. JAX would do the same with a `cond`, but

@@ -133,7 +133,9 @@ def one_round(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Re
     model = run.algorithm.deliver(state)
     due = ((number + 1) % run.evaluate_every == 0) | (number + 1 == run.rounds)
     score = jax.lax.cond(due, lambda: _score(run, model), lambda: no_score(run.task))
-    synced = _synced(run, model, note.server, due, score, carry.synced)
+    synced = carry.synced
+    if note.server is not False:
+        synced = _synced(run, model, note.server, due, score, carry.synced)
     delivered = _where(synced.exists, synced.score, score)
     finite = jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]).all()
     record = Record(
@@ -144,12 +146,13 @@ def one_round(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Re
 
 
 def _synced(
-    run: Run, model: Params, acted: Bool[Array, ""], due: Bool[Array, ""], score: Score, before: Synced
+    run: Run, model: Params, acted: Bool[Array, ""] | bool, due: Bool[Array, ""], score: Score, before: Synced
 ) -> Synced:
     """The model that the last round left in which the server acted, scored whenever scores are due.
 
     Where every round is scored its score is known already; otherwise it has to be computed.
     """
+    acted = jnp.asarray(acted)
     params, exists = _where(acted, model, before.params), before.exists | acted
     if run.evaluate_every == 1:
         return Synced(params, exists, _where(acted, score, before.score))
