@@ -22,6 +22,8 @@ from safari import names
 from safari.errors import InputError, unknown_name
 
 STATIC_TYPES = (int, bool, str, Path, type(None))
+FROM_A_FILE = "safari_own_"
+"""How the names of modules begin that are imported from a file rather than by name."""
 
 
 class Noun(eqx.Module):
@@ -46,7 +48,7 @@ def is_static(hint: Any) -> bool:
         return True
     if origin in (Union, types.UnionType):
         return all(is_static(part) for part in arguments)
-    if origin is tuple:
+    if origin in (tuple, list):
         return all(part is Ellipsis or is_static(part) for part in arguments)
     return hint in STATIC_TYPES
 
@@ -95,7 +97,10 @@ class Registry:
 
     def name_of(self, cls: type) -> str:
         """The name of a class: ours, or `module:Class`."""
-        place = f"{cls.__module__}:{cls.__qualname__}"
+        module = cls.__module__
+        # The name that a file is imported under is of this process alone; specs are read by others.
+        where = str(sys.modules[module].__file__) if module.startswith(FROM_A_FILE) else module
+        place = f"{where}:{cls.__qualname__}"
         return next((name for name, ours in self._classes.items() if f"safari.{ours}" == place), place)
 
     def find(self, name: str, key: str, base: type | None = None) -> type:
@@ -134,7 +139,7 @@ def own_class(name: str, key: str) -> Any:
         return getattr(_own_module(module), attribute)
     except InputError:
         raise
-    except Exception as error:  # a user's file may fail in any way: all of them are bad input
+    except (Exception, SystemExit) as error:  # a user's file may fail in any way: all of them are bad input
         raise InputError(key, name, f"cannot be imported ({reason(error)})") from None
 
 
@@ -145,9 +150,11 @@ def reason(error: BaseException) -> str:
 
 
 def _own_module(module: str) -> types.ModuleType:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     if module.endswith(".py"):
         path = Path(module).resolve()
-        name = f"safari_own_{path.stem}_{abs(hash(path)):x}"
+        name = f"{FROM_A_FILE}{path.stem}_{abs(hash(path)):x}"
         if name in sys.modules:
             return sys.modules[name]
         spec = importlib.util.spec_from_file_location(name, path)
@@ -160,8 +167,6 @@ def _own_module(module: str) -> types.ModuleType:
             del sys.modules[name]
             raise
         return sys.modules[name]
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
     return importlib.import_module(module)
 
 

@@ -134,7 +134,7 @@ OVERRIDES = {
     "own model that fails": (
         "model.name=own_model:Broken",
         "model.name",
-        "fails in the first round (ZeroDivisionError: division by zero)",
+        "fails (ZeroDivisionError: division by zero)",
     ),
     "negative seed": ("train.seed=-1", "train.seed", "from 0 to 2147483647"),
     "unknown availability": (

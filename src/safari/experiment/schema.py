@@ -4,18 +4,21 @@ A field that holds another noun is a table of its own. Where nouns of that kind 
 `name` says which one; a name alone may stand for the whole table.
 """
 
+import dataclasses
 import inspect
 import os
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Union
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
 
 from safari.errors import InputError, naming, unknown_name
 from safari.registry import Noun, is_own, reason, registry_of
@@ -51,7 +54,7 @@ class Key:
         value = tuple(value) if isinstance(value, list) else value
         try:
             found = _adapter(self.hint).validate_python(value, strict=not _holds_path(self.hint))
-        except ValidationError:
+        except (ValidationError, PydanticUserError):  # the latter: a type that no file can hold
             raise InputError(path, value, f"must be {describe(self)}") from None
         return os.path.abspath(found) if isinstance(found, Path) else found
 
@@ -65,7 +68,7 @@ class Key:
         if isinstance(self.default, Noun):
             assert self.noun is not None
             return read_noun("", {}, self.noun, self.default)
-        return self.default
+        return os.path.abspath(self.default) if isinstance(self.default, Path) else self.default
 
 
 @lru_cache(maxsize=512)
@@ -76,12 +79,41 @@ def _adapter(hint: Any) -> TypeAdapter:
 
 @lru_cache(maxsize=256)
 def _all_keys(noun: Callable[..., Any]) -> dict[str, Key]:
-    hints, meanings = typing.get_type_hints(noun), meanings_of(noun)
+    hints, meanings = _hints(noun), meanings_of(noun)
     keys = {}
     for name, parameter in inspect.signature(noun).parameters.items():
+        default = _default(noun, parameter)
+        if parameter.kind not in _BY_NAME or not _in_a_file(default):
+            continue  # an activation function, say: what no file can hold stays as it is
         hint, held = _split(hints.get(name, Any))
-        keys[name] = Key(hint, parameter.default, meanings.get(name, ""), held)
+        keys[name] = Key(hint, default, meanings.get(name, ""), held)
     return keys
+
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def _hints(noun: Callable[..., Any]) -> dict[str, Any]:
+    """The types of the arguments: of a class those of its fields, unless it has an `__init__` of its own."""
+    hints = typing.get_type_hints(noun)
+    dataclass_of = getattr(noun, "__dataclass_params__", None)
+    if dataclass_of is not None and not dataclass_of.init:
+        hints |= typing.get_type_hints(noun.__init__)
+    return hints
+
+
+def _default(noun: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    field = getattr(noun, "__dataclass_fields__", {}).get(parameter.name)
+    if field is None or field.default_factory is dataclasses.MISSING:
+        return parameter.default
+    return field.default_factory()
+
+
+def _in_a_file(default: Any) -> bool:
+    """Whether a file can hold the default of a key; what is not set, or must be given, is left out of it."""
+    if isinstance(default, tuple | list):
+        return all(_in_a_file(part) for part in default)
+    return default is None or default is REQUIRED or isinstance(default, (*_WORDS, Noun))
 
 
 def keys_of(noun: Callable[..., Any], leave_out: Iterable[str] = ()) -> dict[str, Key]:
@@ -127,17 +159,45 @@ def read_noun(path: str, given: Any, base: type[Noun], default: Any) -> dict[str
         raise InputError(f"{path}.{NAME}", name, "must be a text")
     cls = registry.find(name, f"{path}.{NAME}", base)
     keys = _defaults_from(like if type(like) is cls else None, keys_of_class(cls, f"{path}.{NAME}", name))
+    for key in given:
+        if key not in keys and _has_no_type(cls, key):
+            kind = type(getattr(cls, key)).__name__
+            raise InputError(f"{path}.{key}", given[key], f"needs a type to be a key: write `{key}: {kind}`")
     return read_table(path, {**given, NAME: name}, {NAME: Key(str, name), **keys})
 
 
-def keys_of_class(cls: type, path: str, name: str) -> dict[str, Key]:
-    """The keys of a class that may be a user's own: whatever is wrong with it is bad input."""
+def keys_of_class(
+    cls: type, path: str, name: str, leave_out: Iterable[str] = (), taken: Iterable[str] = (NAME,)
+) -> dict[str, Key]:
+    """The keys of a class that may be a user's own: whatever is wrong with it is bad input.
+
+    Args:
+        cls: the class.
+        path: the key that names it.
+        name: its name there.
+        leave_out: arguments that are given otherwise.
+        taken: keys that its table has in any case, so that a field cannot be called so.
+    """
+    if not is_own(name):
+        return keys_of(cls, leave_out)
     try:
-        return keys_of(cls)
+        keys = keys_of(cls, leave_out)
     except Exception as error:
-        if not is_own(name):
-            raise
         raise InputError(path, name, f"has fields that cannot be read ({reason(error)})") from None
+    for field in taken:
+        if field in keys:
+            hint = f"has a field `{field}`, which is a key of the table itself; call it something else"
+            raise InputError(path, name, hint)
+    for field, key in keys.items():
+        if key.default is not REQUIRED and key.default is not None and not isinstance(key.default, Noun):
+            key.read(f"{path.rpartition('.')[0]}.{field}", key.default)
+    return keys
+
+
+def _has_no_type(cls: type, name: str) -> bool:
+    """Whether a class sets a plain value that would be a field if it had a type."""
+    plain = isinstance(vars(cls).get(name), int | float | str | tuple)
+    return plain and name not in vars(cls).get("__annotations__", {})
 
 
 def _defaults_from(like: Noun | None, keys: dict[str, Key]) -> dict[str, Key]:
@@ -161,15 +221,21 @@ def build(path: str, table: dict[str, Any], base: type[Noun] | Callable[..., Any
         for key, value in table.items()
         for held in [keys[key].noun]
     }
+    with naming(path), making(NAME, name):
+        return cls(**given)
+
+
+@contextmanager
+def making(key: str, name: str) -> Iterator[None]:
+    """Whatever goes wrong while an object of a user's own class is made is bad input, under this key."""
     try:
-        with naming(path):
-            return cls(**given)
+        yield
     except InputError:
         raise
     except Exception as error:
         if not is_own(name):
             raise
-        raise InputError(f"{path}.{NAME}", name, f"cannot be made ({reason(error)})") from None
+        raise InputError(key, name, f"cannot be made ({reason(error)})") from None
 
 
 def describe(key: Key | Any) -> str:
@@ -197,10 +263,15 @@ def _split(hint: Any) -> tuple[Any, type[Noun] | None]:
     parts = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
     nouns = [part for part in parts if isinstance(part, type) and issubclass(part, Noun)]
     if len(parts) == 1:
-        return (None, nouns[0]) if nouns else (hint, None)
+        return (None, nouns[0]) if nouns else (_as_tuple(hint), None)
     plain = [part for part in parts if part in _WORDS or typing.get_origin(part) or part is type(None)]
     known = Union[tuple(plain)] if plain else None  # noqa: UP007 - built at run time
     return known, nouns[0] if nouns else None
+
+
+def _as_tuple(hint: Any) -> Any:
+    """Lists are read as tuples, which can be static."""
+    return tuple[typing.get_args(hint)[0], ...] if typing.get_origin(hint) is list else hint  # type: ignore[misc]
 
 
 def _holds_path(hint: Any) -> bool:

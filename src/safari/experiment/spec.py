@@ -16,13 +16,13 @@ from safari.data.sources import source_class
 from safari.engine import Run, check_train, prepare, train
 from safari.errors import InputError, naming, unknown_name
 from safari.experiment.old_keys import refuse_old_keys
-from safari.experiment.schema import NAME, Key, build, keys_of, keys_of_class, read_noun, read_table
-from safari.experiment.trial import try_own_classes
+from safari.experiment.schema import NAME, Key, build, keys_of, keys_of_class, making, read_noun, read_table
+from safari.experiment.trial import prepare_tried
 from safari.experiment.versions import versions
 from safari.models import Logistic, Model, build_module
 from safari.participation import Participation
 from safari.randomness import streams_of
-from safari.registry import ALGORITHMS, MODELS, is_own, own_class, reason
+from safari.registry import ALGORITHMS, MODELS, is_own, own_class
 
 TABLES = ("data", "participation", "model", "algorithm", "train")
 NOT_TRAIN = ("federation", "algorithm", "model", "participation", "on_progress")
@@ -53,21 +53,10 @@ class Spec:
         """
         train_table = self.tables["train"]
         federation = self.federation() if federation is None else federation
+        parts = (federation, self.algorithm(), self.model(federation), self.participation())
+        settings = tuple(train_table[key] for key in ("rounds", "seed", "evaluate_every", "precision"))
         own = self.own_classes()
-
-        def prepared() -> Run:
-            return prepare(
-                federation,
-                self.algorithm(),
-                self.model(federation),
-                self.participation(),
-                train_table["rounds"],
-                train_table["seed"],
-                train_table["evaluate_every"],
-                train_table["precision"],
-            )
-
-        return try_own_classes(own, prepared) if own else prepared()
+        return prepare_tried(own, *parts, *settings) if own else prepare(*parts, *settings)
 
     def federation(self) -> Federation:
         table = dict(self.tables["data"])
@@ -75,18 +64,27 @@ class Spec:
         cls = source_class(source)
         own = {name: table.pop(name) for name in keys_of(cls) if name in table}
         fields = {"path": source} if cls is File else own
-        try:
-            with naming("data"):
-                made = cls(**fields)
-        except TypeError as error:
-            raise InputError("data.source", source, f"cannot be made ({reason(error)})") from None
+        with naming("data"), making("source", source):
+            made = cls(**fields)
         partition = build("data.partition", table["partition"], Partition)
         server = build("data.server", table["server"], ServerSet)
         try:
             return federate(made, partition, server, augment=table["augment"], seed=table["seed"])
-        except InputError as error:  # the keys of the source stand in [data] itself
-            key = error.key.removeprefix("source.")
-            raise InputError(f"data.{key}", error.value, error.allowed) from None
+        except InputError as error:
+            raise self._in_data(error) from None
+
+    def _in_data(self, error: InputError) -> InputError:
+        """An error of `federate`, by the keys of the spec: those of the source stand in [data] itself."""
+        table = self.tables["data"]
+        source, partition = table["source"], table["partition"][NAME]
+        key = error.key.removeprefix("source.")
+        if key == "partition" and is_own(partition):
+            return InputError(f"data.partition.{NAME}", partition, error.allowed)
+        if key == "source" and is_own(source):
+            return InputError("data.source", source, error.allowed)
+        if is_own(source) and key.partition(".")[0] not in table:
+            return InputError("data.source", source, f"loads what cannot be used ({error})")
+        return InputError(f"data.{key}", error.value, error.allowed)
 
     def participation(self) -> Participation:
         return build("participation", self.tables["participation"], Participation)
@@ -98,7 +96,8 @@ class Spec:
             return build("model", table, Model)
         fields = {key: value for key, value in table.items() if key != NAME}
         key = streams_of(self.seed).initialisation
-        return build_module(cls, fields, key, dataset.shape, dataset.classes)
+        with making(f"model.{NAME}", table[NAME]):
+            return build_module(cls, fields, key, dataset.shape, dataset.classes)
 
     def algorithm(self) -> Algorithm:
         table = self.tables["algorithm"]
@@ -198,16 +197,18 @@ def _read_data(given: Any, seed: int) -> dict[str, Any]:
     if cls is File:
         source = os.path.abspath(source)
     else:
-        keys = {**keys_of_class(cls, "data.source", source), **keys}
+        keys = {**keys_of_class(cls, "data.source", source, taken=("source", *keys)), **keys}
     return read_table("data", {**given, "source": source}, {"source": Key(str, source), **keys})
 
 
 def _read_model(given: Any) -> dict[str, Any]:
+    given = {NAME: given} if isinstance(given, str) else given
     name = given.get(NAME) if isinstance(given, dict) else None
     if isinstance(name, str) and is_own(name):
         cls = model_class(name)
         if not issubclass(cls, Model):
-            return read_table("model", given, {NAME: Key(str, name), **keys_of(cls, MADE_BY_MODULE)})
+            keys = keys_of_class(cls, f"model.{NAME}", name, MADE_BY_MODULE)
+            return read_table("model", given, {NAME: Key(str, name), **keys})
     return read_noun("model", given, Model, Logistic())
 
 
@@ -220,13 +221,14 @@ def _read_algorithm(given: Any) -> dict[str, Any]:
         raise InputError("algorithm", given, "must be a table")
     name = Key(str, "safari").read(f"algorithm.{NAME}", given.get(NAME, "safari"))
     cls = _algorithm_class(name)
-    used = {cls.table} if cls.table else set(keys_of(cls))
+    keys = keys_of_class(cls, f"algorithm.{NAME}", name)
+    used = {cls.table} if cls.table else set(keys)
     for key, value in given.items():
         if key not in used and key != NAME:
             _check_unused(key, value, used)
     if cls.table is None:
         own = {key: value for key, value in given.items() if key in used}
-        return {NAME: name, **read_table("algorithm", own, keys_of(cls))}
+        return {NAME: name, **read_table("algorithm", own, keys)}
     side = given.get(cls.table, {})
     side = {NAME: side} if isinstance(side, str) else side
     if not isinstance(side, dict):
@@ -241,9 +243,12 @@ def _algorithm_class(name: str) -> type[Algorithm]:
 
 def _written_for(cls: type[Algorithm], name: str, side: dict[str, Any]) -> dict[str, Any]:
     """The keys for `cls` of a table that may have been written for another method, and says so."""
-    if side.get(NAME) in (None, name):
+    other = side.get(NAME)
+    if other in (None, name):
         return side
-    elsewhere = {key for other in ALGORITHMS for key in keys_of(ALGORITHMS[other])}
+    classes = [ALGORITHMS[known] for known in ALGORITHMS]
+    classes += [ALGORITHMS.find(other, f"algorithm.{cls.table}.{NAME}")] if is_own(str(other)) else []
+    elsewhere = {key for one in classes for key in keys_of(one)}
     return {key: value for key, value in side.items() if key in keys_of(cls) or key not in elsewhere}
 
 

@@ -5,7 +5,9 @@ from typing import Any
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, Key
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, PyTree
 
 from safari.errors import InputError
 from safari.models.base import Model, Params
@@ -14,18 +16,29 @@ from safari.models.base import Model, Params
 class EquinoxModel(Model):
     """A classifier around an equinox module, which is called sample by sample.
 
+    As everywhere in equinox, the arrays of floats are trained. All other arrays are constants, and what
+    is no array (numbers, functions) is static.
+
     Args:
         module: the module; training starts from the arrays that it holds.
     """
 
-    module: eqx.Module
+    trained: Params
+    constants: PyTree[Array]
+    static: eqx.Module = eqx.field(static=True)
+
+    def __init__(self, module: eqx.Module):
+        module = jax.tree.map(
+            lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, module
+        )
+        self.trained, rest = eqx.partition(module, eqx.is_inexact_array)
+        self.constants, self.static = eqx.partition(rest, eqx.is_array)
 
     def init(self, key: Key[Array, ""], shape: tuple[int, ...], classes: int) -> Params:
-        return eqx.filter(self.module, eqx.is_inexact_array)
+        return self.trained
 
     def apply(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
-        rest = eqx.filter(self.module, eqx.is_inexact_array, inverse=True)
-        return jax.vmap(eqx.combine(params, rest))(x)
+        return jax.vmap(eqx.combine(params, self.constants, self.static))(x)
 
 
 def as_model(model: Any) -> Model:

@@ -4,6 +4,7 @@ Sizes that only bound something (the server's samples, the places of a cohort) a
 the largest of a group, so that cells which differ in them share a program.
 """
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -123,11 +124,12 @@ def _loose_key(one: Prepared) -> Any:
         federation.ragged,
         federation.augment,
     )
-    data = one.cell.spec.tables["data"]
+    not_the_source = ("partition", "server", "augment", "seed")
+    data = {key: value for key, value in one.cell.spec.tables["data"].items() if key not in not_the_source}
     return (
         shape_key((run.algorithm, run.task.model, run.roster.availability)),
         (run.task.precision, run.rounds, run.evaluate_every, one.done),
-        (sizes, data["source"], data.get("folder")),
+        (sizes, json.dumps(data, sort_keys=True)),
     )
 
 

@@ -32,7 +32,7 @@ class Trace(Availability):
     rounds: int
     rows: Int[Array, "rows 2"]
 
-    def __init__(self, file: Path):
+    def __init__(self, file: str | Path):
         self.file = str(file)
         rows = _read(Path(file))
         self.rows, self.rounds = jnp.asarray(rows, jnp.int32), int(rows[:, 0].max())
