@@ -140,6 +140,13 @@ class SCAFFOLD(FedAvg):
             self.c_i[i] = new[i]
 
 
+class FedNova(FedAvg):
+    def weights(self, w, changes, turn):
+        p, steps = super().weights(w, changes, turn), {i: self.steps(i) for i in changes}
+        effective = sum(p[i] * steps[i] for i in changes)
+        return {i: effective * p[i] / steps[i] for i in changes}
+
+
 class DataSharing(FedAvg):
     """FedAvg; who holds what after the sharing is in the `World` already, and tested by itself."""
 
@@ -271,6 +278,7 @@ TWINS = {
     "fedadam": FedAdam,
     "fedopt": FedOpt,
     "scaffold": SCAFFOLD,
+    "fednova": FedNova,
     "sgd": ServerSGD,
     "data-sharing": DataSharing,
     "fltrust": FLTrust,

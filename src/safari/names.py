@@ -19,6 +19,7 @@ ALGORITHMS = {
     "fedadam": "algorithms.fedopt:FedAdam",
     "fedopt": "algorithms.fedopt:FedOpt",
     "scaffold": "algorithms.scaffold:SCAFFOLD",
+    "fednova": "algorithms.fednova:FedNova",
     "sgd": "algorithms.server_sgd:ServerSGD",
     "data-sharing": "algorithms.data_sharing:DataSharing",
     "fltrust": "algorithms.fltrust:FLTrust",
