@@ -117,7 +117,7 @@ class Registry:
         base = base or self.base
         if name in self._classes:
             found = self[name]
-        elif ":" in name:
+        elif is_own(name):
             found = own_class(name, key)
         else:
             ours = [known for known in self._classes if issubclass(self[known], base)]

@@ -69,6 +69,11 @@ class Note(eqx.Module):
     up: Float[Array, ""]
     columns: dict[str, Float[Array, ""]]
 
+    def over(self, columns: tuple[str, ...]) -> "Note":
+        """The note with all these columns; NaN in those that the round has nothing to say of."""
+        nothing = jnp.float32(jnp.nan)
+        return dataclasses.replace(self, columns={name: self.columns.get(name, nothing) for name in columns})
+
     def kind(self) -> Int[Array, ""]:
         """The `Kind` of the round."""
         clients, server = jnp.asarray(self.clients), jnp.asarray(self.server)

@@ -57,22 +57,17 @@ class ClientsAndServer(Algorithm):
     def client_round(self, state: TwoSided, task: Task, turn: Turn) -> tuple[TwoSided, Note]:
         """A round of the clients' part."""
         clients, note = self.clients.round(state.clients, task, turn)
-        return TwoSided(clients, state.server), self.noted(note)
+        return TwoSided(clients, state.server), note.over(self.columns)
 
     def server_round(self, state: TwoSided, task: Task, turn: Turn) -> tuple[TwoSided, Note]:
         """A round of the server's part, from where the parameters are."""
         begun = self.server.with_params(state.server, state.params)
         server, note = self.server.round(begun, task, turn)
         clients = self.clients.with_params(state.clients, server.params)
-        return TwoSided(clients, self.server.with_params(server, None)), self.noted(note)
+        return TwoSided(clients, self.server.with_params(server, None)), note.over(self.columns)
 
     def deliver(self, state: Any) -> Params:
         return self.clients.deliver(state.clients)
-
-    def noted(self, note: Note) -> Note:
-        """The note with all columns of this algorithm; NaN in those that the round has nothing to say of."""
-        columns = {name: note.columns.get(name, jnp.float32(jnp.nan)) for name in self.columns}
-        return replace(note, columns=columns)
 
 
 def both(first: Note, second: Note) -> Note:

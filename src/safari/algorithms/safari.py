@@ -118,7 +118,7 @@ class Safari(ClientsAndServer):
             return SafariState(parts, self._learn(state, task, turn, parts.params, gradient))
 
         after = task.choose(note.clients, someone, lambda: state)
-        return after, replace(self.noted(note), q=self.probability(state))
+        return after, replace(note.over(self.columns), q=self.probability(state))
 
     def _learn(
         self, state: SafariState, task: Task, turn: Turn, params: Params, client_gradient: Params | None

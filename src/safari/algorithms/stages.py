@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import equinox as eqx
-import jax.numpy as jnp
 
 from safari.algorithms.base import Algorithm, Note, Turn
 from safari.algorithms.fedavg import FedAvg
@@ -66,16 +65,12 @@ class Stages(Algorithm):
             begun = self.first.with_params(state.first, state.params)
             after, note = self.first.round(begun, task, turn)
             rest = self.first.with_params(after, None)
-            return StagesState(after.params, rest, state.second), self._noted(note)
+            return StagesState(after.params, rest, state.second), note.over(self.columns)
 
         def second() -> tuple[StagesState, Note]:
             begun = self.second.with_params(state.second, state.params)
             after, note = self.second.round(begun, task, turn)
             rest = self.second.with_params(after, None)
-            return StagesState(after.params, state.first, rest), self._noted(note)
+            return StagesState(after.params, state.first, rest), note.over(self.columns)
 
         return task.choose(turn.number < self.rounds, first, second)
-
-    def _noted(self, note: Note) -> Note:
-        columns = {name: note.columns.get(name, jnp.float32(jnp.nan)) for name in self.columns}
-        return replace(note, columns=columns)

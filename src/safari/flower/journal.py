@@ -53,8 +53,7 @@ class Journal:
         """How good the model is after the round just noted."""
         row = self.rounds[-1]
         row["accuracy_round"], row["loss_round"] = accuracy, loss
-        by_server = [one for one in self.rounds if one["kind"] == "server"]
-        delivered = by_server[-1] if by_server else row
+        delivered = next((one for one in reversed(self.rounds) if one["kind"] == "server"), row)
         row["accuracy"], row["loss"] = delivered["accuracy_round"], delivered["loss_round"]
 
     def scores(self) -> dict[int, MetricRecord]:

@@ -201,8 +201,7 @@ def reports_of(run: Run, clients: ClientAlgorithm, who: Int[Array, " replies"], 
 
 def serve(run: Run, server: ServerSGD, task: Task, params: Params, number: Int[Array, ""]) -> Params:
     """The parameters after a server round that began at `params`."""
-    state = server.with_params(server.init(params, task), params)
-    return server.round(state, task, turn_of(run, number))[0].params
+    return server.round(server.init(params, task), task, turn_of(run, number))[0].params
 
 
 def turn_of(run: Run, number: Int[Array, ""] | int) -> Turn:
