@@ -16,6 +16,7 @@ import oracle
 import plan
 import safari
 from commands import run_all
+from oracle import client_methods
 from safari.engine import prepare
 from safari.experiment.spec import read_toml
 from safari.experiment.sweep import load_sweep, plan_sweep
@@ -27,7 +28,7 @@ BLOCK = re.compile(
     r'^```(?P<kind>python|bash|toml)(?: title="(?P<file>[^"]+)")?\n(?P<code>.*?)^```$',
     re.DOTALL | re.MULTILINE,
 )
-TWIN = "tests/oracle.py"
+TWIN = "tests/oracle/client_methods.py"
 FILES = {found["file"]: found["code"] for found in BLOCK.finditer(PAGE) if found["file"]}
 NOUNS = {"algorithm.", "participation.availability=", "data.partition=", "data.source=", "model."}
 
@@ -179,14 +180,14 @@ def test_a_spec_of_nothing_but_own_classes_is_kept_whole(followed):
 @pytest.mark.parametrize("relative", [False, True])
 def test_the_twin_on_the_page_equals_the_method(tmp_path, relative, digits):
     mine = runpy.run_path(str(written(tmp_path, "my_method.py")))["Mine"]
-    names = dict(vars(oracle))
+    names = dict(vars(client_methods))
     exec(FILES[TWIN], names)
     method = mine(strength=0.5, warmup=4, relative=relative, local_rate=0.2, local_steps=3, batch_size=16)
     run = prepare(digits, method, safari.Logistic(), safari.Participation(3, 4), 8, 7, 1, "float32")
     result = safari.train(digits, method, participation=safari.Participation(3, 4), rounds=8, seed=7)
     start = np.zeros((10, 65))
     last = oracle.train(names["Mine"](method, plan.world_of(run)), start, plan.turns_of(run))[0]
-    plain = oracle.train(oracle.FedAvg(method, plan.world_of(run)), start, plan.turns_of(run))[0]
+    plain = oracle.train(client_methods.FedAvg(method, plan.world_of(run)), start, plan.turns_of(run))[0]
     found = plan.as_matrix(result.params)
     np.testing.assert_allclose(found, last, atol=2e-5)
     assert np.abs(found - plain).max() > 1e-3

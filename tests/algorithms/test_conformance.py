@@ -1,7 +1,7 @@
 """What every registered algorithm must hold to, alone and inside every combinator that takes it.
 
 The cases follow from the registry: whoever adds a name is tested, and fails without a twin in
-`tests/oracle.py`.
+`tests/oracle`.
 """
 
 from dataclasses import dataclass, replace
@@ -100,7 +100,7 @@ def assert_same_bits(left, right):
 
 @pytest.mark.parametrize("name", ALONE)
 def test_it_has_a_twin(name):
-    assert name in oracle.TWINS, f"{name} has no twin: write one in tests/oracle.py and list it in TWINS"
+    assert name in oracle.TWINS, f"{name} has no twin: write one in tests/oracle and list it in TWINS"
 
 
 def test_every_twin_has_an_algorithm():

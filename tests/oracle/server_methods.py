@@ -1,0 +1,148 @@
+"""The server, both sides together, and client methods that look at the server's samples."""
+
+import numpy as np
+
+import oracle
+from oracle.client_methods import FedAvg
+from oracle.world import gradient, probabilities, sgd
+
+
+class ServerSGD:
+    def __init__(self, settings, world):
+        self.set, self.world = settings, world
+
+    def round(self, w, turn):
+        size = min(self.set.batch_size, len(self.world.server[1]))
+        batches = turn.server_batches(self.set.steps, size)
+        return sgd(w, batches, self.set.rate, self.set.clip), "server"
+
+
+class TwoSided:
+    def __init__(self, settings, world):
+        self.set, self.world = settings, world
+        self.clients, self.server = (
+            oracle.twin_of(settings.clients, world),
+            oracle.twin_of(settings.server, world),
+        )
+
+
+class Safari(TwoSided):
+    def round(self, w, turn):
+        return (self.clients if turn.coin < self.set.q else self.server).round(w, turn)
+
+
+class ServerOnly(TwoSided):
+    def round(self, w, turn):
+        return self.server.round(w, turn)
+
+
+class Then(TwoSided):
+    def amount(self, half, turn):
+        return self.set.mix
+
+    def round(self, w, turn):
+        half, kind = self.clients.round(w, turn)
+        ended, _ = self.server.round(half, turn)
+        a = self.amount(half, turn)
+        if a == 0:
+            return half, kind
+        return half + a * (ended - half), {"idle": "server", "client": "both"}.get(kind, kind)
+
+
+class FedCLGC(Then):
+    pass
+
+
+class FedDU(Then):
+    def amount(self, half, turn):
+        def counts(labels):
+            return np.bincount(labels, minlength=self.world.classes)
+
+        everyone = sum(counts(y) for _, y in self.world.clients)
+        chosen = sum((counts(self.world.clients[i][1]) for i in turn.cohort), np.zeros(self.world.classes))
+        x, y = self.world.server
+        theirs, ours = len(y) * divergence(chosen, everyone), sum(chosen) * divergence(counts(y), everyone)
+        weight = theirs / (theirs + ours) if theirs + ours > 0 else 1.0
+        accuracy = np.mean(probabilities(half, x).argmax(axis=1) == y)
+        a = self.set.mix * (1 - accuracy) * weight * self.set.decay**turn.number
+        return a if a > 0.001 else 0.0
+
+
+def divergence(one, other):
+    """Jensen-Shannon's, of two label distributions given by their counts."""
+    if one.sum() == 0 or other.sum() == 0:
+        return 0.0
+    p, q = one / one.sum(), other / other.sum()
+    middle = (p + q) / 2
+
+    def relative(p):
+        return sum(a * np.log(a / m) for a, m in zip(p, middle, strict=True) if a > 0)
+
+    return (relative(p) + relative(q)) / 2
+
+
+class Beside(TwoSided):
+    def round(self, w, turn):
+        by_clients, kind = self.clients.round(w, turn)
+        by_server, _ = self.server.round(w, turn)
+        sizes = getattr(self.set.clients, "weights", "equal") == "size"
+        theirs = sum(len(self.world.clients[i][1]) if sizes else 1 for i in turn.cohort)
+        ours = len(self.world.server[1]) if sizes else 1
+        shares = (1, 1) if self.set.merge == "sum" else (theirs / (theirs + ours), ours / (theirs + ours))
+        moved = w + shares[0] * (by_clients - w) + shares[1] * (by_server - w)
+        return moved, {"idle": "server", "client": "both"}.get(kind, kind)
+
+
+class Stages:
+    def __init__(self, settings, world):
+        self.set = settings
+        self.first, self.second = (
+            oracle.twin_of(settings.first, world),
+            oracle.twin_of(settings.second, world),
+        )
+
+    def round(self, w, turn):
+        return (self.first if turn.number < self.set.rounds else self.second).round(w, turn)
+
+
+# Client methods.
+
+
+class DataSharing(FedAvg):
+    """FedAvg; who holds what after the sharing is in the `World` already, and tested by itself."""
+
+
+class FLTrust(FedAvg):
+    def weights(self, w, changes, turn):
+        samples, size = len(self.world.server[1]), self.set.batch_size
+        steps = self.set.local_steps or self.set.local_epochs * max(samples // size, 1)
+        batches = turn.server_batches(steps, min(size, samples))
+        own = sgd(w, batches, self.set.local_rate, self.set.clip) - w
+        norm = np.linalg.norm
+        trust = {i: max(np.sum(d * own) / (norm(d) * norm(own)), 0) for i, d in changes.items()}
+        total = sum(trust.values()) or 1.0
+        return {i: trust[i] * norm(own) / norm(changes[i]) / total for i in changes}
+
+
+class Corrected(FedAvg):
+    def prepare(self, w, turn):
+        self.server_gradient = gradient(w, self.world.server)
+
+    def direction(self, client, start):
+        off = self.server_gradient - gradient(start, self.world.clients[client])
+        return lambda gradient, w: gradient + off
+
+
+TWINS = {
+    "safari": Safari,
+    "server-only": ServerOnly,
+    "then": Then,
+    "beside": Beside,
+    "stages": Stages,
+    "sgd": ServerSGD,
+    "data-sharing": DataSharing,
+    "fltrust": FLTrust,
+    "corrected": Corrected,
+    "fedclg-c": FedCLGC,
+    "feddu": FedDU,
+}
