@@ -1,5 +1,7 @@
 """`Dataset`: samples and labels as published, and how a batch of them reaches the model."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +26,9 @@ class Dataset(eqx.Module):
 
     Samples lie flat, one in a row, so that gathering a batch is copying rows; `shape` is the
     shape of one. The model sees `x * scale - shift`, computed in the training step. `client`, if given,
-    says who holds a sample; `augment` is whether training should crop and flip by default.
+    says who holds a sample; `augment` is whether training should crop and flip by default. `labels` are
+    the names of the classes, `client_names` those of the clients, `features` those of a table's columns.
+    The last `own_server` training samples are the server's own.
 
     Examples:
         >>> import numpy as np, safari
@@ -44,6 +48,10 @@ class Dataset(eqx.Module):
     name: str = eqx.field(static=True)
     classes: int = eqx.field(static=True)
     augment: bool = eqx.field(static=True)
+    labels: tuple[str, ...] = eqx.field(static=True)
+    client_names: tuple[str, ...] | None = eqx.field(static=True)
+    features: tuple[str, ...] | None = eqx.field(static=True)
+    own_server: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -57,6 +65,10 @@ class Dataset(eqx.Module):
         shift: np.ndarray | None = None,
         client: np.ndarray | None = None,
         augment: bool = False,
+        labels: Sequence[str] | None = None,
+        client_names: Sequence[str] | None = None,
+        features: Sequence[str] | None = None,
+        own_server: int = 0,
     ):
         x, y = checked_samples("x", x, "y", y)
         x_test, y_test = checked_samples("x_test", x_test, "y_test", y_test)
@@ -75,11 +87,27 @@ class Dataset(eqx.Module):
         self.shift = None if shift is None else placed(shift, np.float32)
         self.client = None if client is None else placed(checked_clients(client, len(x)))
         self.name, self.augment = name, augment
-        self.classes = int(max(y.max(), y_test.max())) + 1
+        classes = int(max(y.max(), y_test.max())) + 1
+        self.labels = tuple(map(str, range(classes) if labels is None else labels))
+        check(
+            classes <= len(self.labels),
+            "labels",
+            f"{len(self.labels)} names",
+            f"the samples have {classes} classes",
+        )
+        self.classes = len(self.labels)
+        self.client_names = None if client_names is None else tuple(client_names)
+        self.features = None if features is None else tuple(features)
+        check(0 <= own_server < len(y), "own_server", own_server, "must leave samples for the clients")
+        self.own_server = own_server
 
     def shaped(self, x: Shaped[Array, "batch features"]) -> Shaped[Array, "batch *shape"]:
         """Flat samples in the shape of one sample."""
         return x.reshape(len(x), *self.shape)
+
+    def scored_on(self, samples: np.ndarray) -> "Dataset":
+        """The same with these training samples in the place of the test set, which is gone."""
+        return eqx.tree_at(lambda one: (one.x_test, one.y_test), self, (self.x[samples], self.y[samples]))
 
     def normalise(self, x: Shaped[Array, "batch *shape"]) -> Float[Array, "batch *shape"]:
         x = x.astype(jnp.float32) * self.scale

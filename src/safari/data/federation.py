@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -16,10 +16,10 @@ from safari.data.augment import crop_and_flip
 from safari.data.coverage import Coverage, measure_coverage
 from safari.data.dataset import Batch, Dataset
 from safari.data.partitions import Classes, Partition
-from safari.data.server_set import ServerSet
+from safari.data.server_set import ServerSet, split_held_out
 from safari.data.sources import Source, load
 from safari.devices import placed
-from safari.errors import InputError, check, check_seed
+from safari.errors import InputError, check, check_choice, check_seed
 from safari.randomness import host_stream, shuffled
 from safari.registry import Noun
 
@@ -46,12 +46,15 @@ class Schedule(eqx.Module):
 
 
 class Federation(eqx.Module):
-    """Sample numbers, holder after holder and the server last, over one `Dataset`.
+    """Sample numbers, holder after holder, then the server, over one `Dataset`.
+
+    Behind the server's samples stand those of its `validation` set, which nobody trains on.
 
     The static sizes are what array shapes need; everything else is a leaf, so federations
     of equal shape can be stacked. `largest` and `median_size` are the sizes of the largest and
     of the median client; `ragged` says whether sizes differ. `server_most` bounds the server's
-    samples, so that servers of different sizes can be made of one shape.
+    samples, so that servers of different sizes can be made of one shape; `validation_most` is the
+    number of validation samples.
 
     Examples:
         >>> import safari
@@ -64,27 +67,38 @@ class Federation(eqx.Module):
     samples: Int[Array, " held"]
     clients: Shard
     server: Shard
+    validation: Shard
     largest: int = eqx.field(static=True)
     median_size: int = eqx.field(static=True)
     ragged: bool = eqx.field(static=True)
     server_most: int = eqx.field(static=True)
+    validation_most: int = eqx.field(static=True)
     augment: bool = eqx.field(static=True)
 
     @classmethod
     def of(
-        cls, dataset: Dataset, parts: list[np.ndarray], server: np.ndarray, augment: bool = False
+        cls,
+        dataset: Dataset,
+        parts: list[np.ndarray],
+        server: np.ndarray,
+        augment: bool = False,
+        validation: np.ndarray | None = None,
     ) -> "Federation":
         """The federation in which client i holds the sample numbers `parts[i]`."""
         counts = np.array([len(part) for part in parts])
+        held_out = np.zeros(0, np.int64) if validation is None else validation
+        trained_on = counts.sum() + len(server)
         return cls(
             dataset,
-            samples=placed(np.concatenate([*parts, server]), np.int32),
+            samples=placed(np.concatenate([*parts, server, held_out]), np.int32),
             clients=Shard(placed(np.cumsum(counts) - counts, np.int32), placed(counts, np.int32)),
             server=Shard(placed(counts.sum(), np.int32), placed(len(server), np.int32)),
+            validation=Shard(placed(trained_on, np.int32), placed(len(held_out), np.int32)),
             largest=int(counts.max()),
             median_size=int(np.median(counts)),
             ragged=bool(counts.min() < counts.max()),
             server_most=len(server),
+            validation_most=len(held_out),
             augment=augment,
         )
 
@@ -102,6 +116,11 @@ class Federation(eqx.Module):
     def size(self) -> int:
         """The number of clients, M."""
         return self.clients.count.shape[-1]
+
+    @property
+    def client_names(self) -> tuple[str, ...] | None:
+        """The names of the clients, where the data names them."""
+        return self.dataset.client_names
 
     def client(self, number: Int[Array, ""]) -> Shard:
         return Shard(self.clients.start[number], self.clients.count[number])
@@ -173,6 +192,8 @@ def federate(
     *,
     augment: bool | None = None,
     folder: str | None = None,
+    validation: float = 0.0,
+    score: Literal["test", "validation"] = "test",
     seed: int = 0,
 ) -> Federation:
     """Split a data set among clients and draw the server's own samples.
@@ -185,6 +206,10 @@ def federate(
         augment: whether to crop and flip training batches (default: for CIFAR-10 alone).
         folder: where the published files of a data set lie (else `SAFARI_DATA`, else the
             fetched ones). Only for a `source` that is a name.
+        validation: the share of the server's samples that is held out, class by class. Nobody trains on
+            them; what chooses among models or settings looks at them, never at the test set.
+        score: the samples that models are scored on. `validation` puts the held-out samples in the place
+            of the test set, which the federation then does not hold.
         seed: draws the partition and the server's samples; the seed of training is another one.
 
     Returns:
@@ -211,15 +236,22 @@ def federate(
     check(not augment or len(dataset.shape) == 3, "augment", augment, "needs images")
     with _blaming("server", server):
         held = server.draw(dataset, host_stream(seed, "server set"))
+    check(0.0 <= validation < 1.0, "validation", validation, "must be at least 0 and below 1")
+    check_choice("score", score, ("test", "validation"))
+    taken = held
+    held, held_out = split_held_out(held, np.asarray(dataset.y)[held], validation)
+    check(score == "test" or len(held_out) > 0, "score", score, "needs held-out samples: set validation")
     rng = host_stream(seed, "partition")
     pool = rng.permutation(len(dataset.y))
     if server.disjoint:
-        pool = pool[~np.isin(pool, held)]
+        pool = pool[~np.isin(pool, taken)]
     check(len(pool) > 0, "server.samples", server.samples, "leaves no sample for the clients")
     with _blaming("partition", partition):
         parts = partition.split(dataset, pool, rng)
     _check_parts(partition, parts, pool, len(dataset.y))
-    return Federation.of(dataset, parts, held, augment)
+    if score == "validation":
+        dataset = dataset.scored_on(held_out)
+    return Federation.of(dataset, parts, held, augment, held_out)
 
 
 def _dataset(source: str | Dataset | Source, folder: str | None) -> Dataset:

@@ -90,3 +90,20 @@ class ServerSet(Noun):
             )
         chosen = np.concatenate([order[labels == label][:count] for label, count in enumerate(counts)])
         return rng.permutation(chosen)
+
+
+def split_held_out(samples: np.ndarray, labels: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """The server's samples apart: those to train on, and a `share` of each class that is held out.
+
+    The last samples of a class are held out; the samples come in random order. Shares are rounded so that
+    they add up over the classes, and every class keeps a sample to train on.
+    """
+    out = np.zeros(len(samples), bool)
+    owed = 0.0
+    for label in np.unique(labels):
+        mine = np.flatnonzero(labels == label)
+        owed += share * len(mine)
+        count = min(round(owed), len(mine) - 1)
+        owed -= count
+        out[mine[len(mine) - count :]] = True
+    return samples[~out], samples[out]

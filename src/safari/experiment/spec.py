@@ -69,7 +69,8 @@ class Spec:
         partition = build("data.partition", table["partition"], Partition)
         server = build("data.server", table["server"], ServerSet)
         try:
-            return federate(made, partition, server, augment=table["augment"], seed=table["seed"])
+            settings = {key: table[key] for key in ("augment", "validation", "score", "seed")}
+            return federate(made, partition, server, **settings)
         except InputError as error:
             raise self._in_data(error) from None
 

@@ -37,8 +37,20 @@ class Cell:
         if data["source"].endswith(".npz"):
             data["source"] = _content(data["source"])
         train = {key: value for key, value in self.spec.tables["train"].items() if key != "diagnostics"}
-        tables = _without_unset({**self.spec.tables, "data": data, "train": train})
+        tables = _without_later({**self.spec.tables, "data": data, "train": train})
+        tables = _without_unset(tables)
         return hashlib.sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()[:16]
+
+
+LATER: dict[str, dict[str, Any]] = {"data": {"validation": 0.0, "score": "test"}}
+"""Keys that later versions added, and what they do if they are not set: then they are no part of a name."""
+
+
+def _without_later(tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {key: value for key, value in table.items() if (key, value) not in LATER.get(name, {}).items()}
+        for name, table in tables.items()
+    }
 
 
 def _without_unset(table: dict[str, Any]) -> dict[str, Any]:
