@@ -10,11 +10,14 @@ from safari.names import lazily, public_classes
 
 if TYPE_CHECKING:
     from safari.algorithms import (
+        About,
         AdaptiveQ,
         Client,
         ClientAlgorithm,
         ClientState,
+        Idea,
         Note,
+        Paper,
         Reports,
         Task,
         Turn,
@@ -30,11 +33,14 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "algorithms": (
+        "About",
         "AdaptiveQ",
         "Client",
         "ClientAlgorithm",
         "ClientState",
+        "Idea",
         "Note",
+        "Paper",
         "Reports",
         "Task",
         "Turn",

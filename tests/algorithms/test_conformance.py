@@ -103,6 +103,30 @@ def test_it_has_a_twin(name):
     assert name in oracle.TWINS, f"{name} has no twin: write one in tests/oracle and list it in TWINS"
 
 
+@pytest.mark.parametrize("name", ALONE)
+def test_it_says_what_it_is_and_names_its_paper(name):
+    cls = ALGORITHMS[name]
+    assert isinstance(vars(cls).get("about"), safari.About), f"{name} has no `about = About(...)`"
+    paper = cls.about.paper
+    if paper is not None:
+        assert paper.authors in cls.__doc__
+        assert str(paper.year) in cls.__doc__ or paper.venue in cls.__doc__
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_it_costs_what_it_says(name):
+    """Models up and down as the history has them, memory as the state has it, counters left out."""
+    found, about = whole(name), ALGORITHMS[name].about
+    model = 4 * (10 * 64 + 10)
+    for row in found.result.history.iter_rows(named=True):
+        if row["kind"] in ("client", "both"):
+            assert row["bytes_down"] == pytest.approx(about.down * len(row["cohort"]) * model)
+            assert row["bytes_up"] == pytest.approx(about.up * len(row["reported"]) * model)
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(found.carry.state))
+    memory = about.server_memory + federation().size * (about.for_each_client + about.client_memory)
+    assert 4 * numbers / model == pytest.approx(1 + memory, abs=0.1)
+
+
 def test_every_twin_has_an_algorithm():
     assert set(oracle.TWINS) <= set(ALGORITHMS)
 

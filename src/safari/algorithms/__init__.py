@@ -1,5 +1,6 @@
 """Algorithms: the base, the client round in moves, the combinators, then one file a method."""
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.adaptive_q import AdaptiveQ, Knowledge
 from safari.algorithms.base import Algorithm, Kind, Note, Turn, note
 from safari.algorithms.client import Client, ClientAlgorithm, ClientState, Reports
@@ -9,6 +10,7 @@ from safari.algorithms.server_sgd import ServerSGD
 from safari.algorithms.task import Halves, Precision, Task, inner
 
 __all__ = [
+    "About",
     "AdaptiveQ",
     "Algorithm",
     "Client",
@@ -16,9 +18,11 @@ __all__ = [
     "ClientState",
     "FedAvg",
     "Halves",
+    "Idea",
     "Kind",
     "Knowledge",
     "Note",
+    "Paper",
     "Precision",
     "Reports",
     "Safari",

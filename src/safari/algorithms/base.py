@@ -9,6 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from safari.algorithms.about import About
 from safari.algorithms.task import Task
 from safari.data import Federation
 from safari.models import Params
@@ -119,7 +120,8 @@ class Algorithm(Noun):
 
     `table` names the table of a spec that describes an algorithm which acts on one side alone
     (`clients` or `server`). `asks_clients` is whether clients ever train. `columns` are the names of
-    the numbers that its notes carry.
+    the numbers that its notes carry. `about` is what the method states about itself; the methods that
+    safari lists have it.
 
     Examples:
         >>> import equinox as eqx, jax, safari
@@ -136,6 +138,7 @@ class Algorithm(Noun):
         ['server', 'server']
     """
 
+    about: ClassVar[About | None] = None
     table: ClassVar[str | None] = None
     asks_clients: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ()

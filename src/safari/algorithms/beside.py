@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.base import Note, Turn
 from safari.algorithms.client import ClientAlgorithm
 from safari.algorithms.combinator import ClientsAndServer, TwoSided, both
@@ -31,6 +32,19 @@ class Beside(ClientsAndServer):
         >>> safari.train(federation, safari.Beside(merge="sum"), rounds=2).history["kind"].to_list()
         ['both', 'both']
     """
+
+    about = About(
+        idea=Idea.SERVER_STEPS,
+        paper=Paper(
+            "Augenstein et al.",
+            "Mixed Federated Learning: Joint Decentralized and Centralized Learning",
+            "arXiv 2205.13655",
+            2022,
+        ),
+        passes_ceiling=True,
+        server_set=True,
+        extra="server steps beside every client round",
+    )
 
     merge: Literal["average", "sum"] = "average"
 

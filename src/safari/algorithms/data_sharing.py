@@ -4,6 +4,7 @@ from typing import Self
 
 import numpy as np
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.client import ClientAlgorithm
 from safari.data import Federation
 from safari.errors import check, check_fraction
@@ -20,6 +21,15 @@ class DataSharing(ClientAlgorithm):
     Args:
         share: $\alpha$, the part of T that each client gets.
     """
+
+    about = About(
+        idea=Idea.SERVER_SAMPLES,
+        paper=Paper("Zhao et al.", "Federated Learning with Non-IID Data", "arXiv 1806.00582", 2018),
+        passes_ceiling=True,
+        server_set=True,
+        raw_samples=True,
+        extra="every client also trains on the samples that it got",
+    )
 
     share: float = 0.5
 

@@ -1,5 +1,6 @@
 """Federated averaging."""
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.client import ClientAlgorithm
 
 
@@ -17,3 +18,13 @@ class FedAvg(ClientAlgorithm):
         >>> clients.steps(100)
         6
     """
+
+    about = About(
+        idea=Idea.AVERAGE,
+        paper=Paper(
+            "McMahan et al.",
+            "Communication-Efficient Learning of Deep Networks from Decentralized Data",
+            "AISTATS",
+            2017,
+        ),
+    )

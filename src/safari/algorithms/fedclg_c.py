@@ -2,21 +2,32 @@
 
 import jax
 
+from safari.algorithms.about import About, Idea
 from safari.algorithms.base import Algorithm, Turn
 from safari.algorithms.client import Client, ClientAlgorithm, ClientState, Memory
 from safari.algorithms.task import Task
-from safari.algorithms.then import Then
+from safari.algorithms.then import BIAN, Then
 from safari.data import Federation
 from safari.errors import check
 from safari.models import Params
 
 
 class Corrected(ClientAlgorithm):
-    r"""The clients' part of FedCLG-C; usable inside any combinator.
+    r"""The clients' part of FedCLG-C (Bian et al., arXiv 2304.05397); usable inside any combinator.
 
     With $g_s$ and $g_i$ the gradients over all of the server's and of client i's samples where the
     round begins, a local step follows $\nabla F_i(y, \xi) - g_i + g_s$. $g_s$ travels with the model.
     """
+
+    about = About(
+        idea=Idea.SERVER_GRADIENT,
+        paper=BIAN,
+        rests_on="the paper; other people's code corrects once an epoch, the paper in every step",
+        passes_ceiling=True,
+        server_set=True,
+        down=2,
+        extra="a gradient over all samples of the server and of every client",
+    )
 
     def bind(self, federation: Federation, seed: int) -> tuple["Corrected", Federation]:
         samples = federation.server_samples
@@ -41,5 +52,15 @@ class FedCLGC(Then):
     Corrected local steps, then server steps from their average, every round. The rule is the paper's;
     the correction is made in every step.
     """
+
+    about = About(
+        idea=Idea.SERVER_GRADIENT,
+        paper=BIAN,
+        rests_on="the paper; other people's code corrects once an epoch, the paper in every step",
+        passes_ceiling=True,
+        server_set=True,
+        down=2,
+        extra="a gradient over all samples of the server and of every client, and server steps",
+    )
 
     clients: Algorithm = Corrected()

@@ -5,6 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.base import Turn
 from safari.algorithms.server_sgd import ServerSGD
 from safari.algorithms.task import Task
@@ -29,6 +30,22 @@ class FedDU(Then):
         server: how the server goes on; by default one pass over its samples.
         decay: $\delta$, the decay of the server's part over the rounds.
     """
+
+    about = About(
+        idea=Idea.SERVER_STEPS,
+        paper=Paper(
+            "Zhang et al.",
+            "FedDUAP: Federated Learning with Dynamic Update and Adaptive Pruning "
+            "Using Shared Data on the Server",
+            "IJCAI",
+            2022,
+        ),
+        rests_on="the paper from memory, and other people's code",
+        passes_ceiling=True,
+        server_set=True,
+        label_counts=True,
+        extra="server steps after every client round; accuracy on the server's samples",
+    )
 
     server: ServerSGD = ServerSGD(steps="epoch")
     decay: float = 0.99

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.base import Turn
 from safari.algorithms.client import ClientAlgorithm, ClientState, Reports
 from safari.algorithms.task import Task
@@ -22,6 +23,16 @@ class FedNova(ClientAlgorithm):
         >>> safari.train(federation, safari.FedNova(weights="size", batch_size=10), rounds=2).history.height
         2
     """
+
+    about = About(
+        idea=Idea.AVERAGE,
+        paper=Paper(
+            "Wang et al.",
+            "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization",
+            "NeurIPS",
+            2020,
+        ),
+    )
 
     def absorb(self, state: ClientState, reports: Reports, task: Task, turn: Turn) -> ClientState:
         steps = jnp.maximum(reports.steps, 1)

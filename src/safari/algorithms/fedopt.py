@@ -6,11 +6,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.base import Turn
 from safari.algorithms.client import ClientAlgorithm, ClientState, Memory, Reports
 from safari.algorithms.task import Task
 from safari.errors import InputError, check_positive
 from safari.models import Params
+
+REDDI = Paper("Reddi et al.", "Adaptive Federated Optimization", "ICLR", 2021)
 
 
 class ServerOptimised(ClientAlgorithm):
@@ -34,7 +37,7 @@ class ServerOptimised(ClientAlgorithm):
 
 
 class FedAdam(ServerOptimised):
-    r"""Adam on the server, with the bias correction of Kingma and Ba (ICLR 2015).
+    r"""Reddi et al. (ICLR 2021): Adam on the server, with the bias correction of Kingma and Ba (ICLR 2015).
 
     Args:
         global_rate: Adam's learning rate.
@@ -42,6 +45,13 @@ class FedAdam(ServerOptimised):
         b2: decay rate of the second moment.
         eps: the adaptivity $\tau$.
     """
+
+    about = About(
+        idea=Idea.SERVER_OPTIMISER,
+        paper=REDDI,
+        rests_on="the paper; Adam is that of optax, with bias correction",
+        server_memory=2,
+    )
 
     global_rate: float = 0.01
     b1: float = 0.9
@@ -59,11 +69,17 @@ class FedAdam(ServerOptimised):
 
 
 class FedOpt(ServerOptimised):
-    """Any optimiser of optax that needs no more than a learning rate.
+    """Reddi et al. (ICLR 2021): any optimiser of optax that needs no more than a learning rate.
 
     Args:
         optimizer: its name in optax: sgd, adam, yogi, adagrad, ...
     """
+
+    about = About(
+        idea=Idea.SERVER_OPTIMISER,
+        paper=REDDI,
+        rests_on="the paper; the optimisers are those of optax",
+    )
 
     optimizer: str = "sgd"
 

@@ -2,6 +2,7 @@
 
 import jax
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.client import ClientAlgorithm, Memory
 from safari.errors import check_not_negative
 from safari.models import Params
@@ -16,6 +17,11 @@ class FedProx(ClientAlgorithm):
     Args:
         proximal: $\mu$; 0 is FedAvg.
     """
+
+    about = About(
+        idea=Idea.DRIFT,
+        paper=Paper("Li et al.", "Federated Optimization in Heterogeneous Networks", "MLSys", 2020),
+    )
 
     proximal: float = 0.01
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.base import Turn
 from safari.algorithms.client import ClientAlgorithm, ClientState, Reports
 from safari.algorithms.task import Task, inner
@@ -17,6 +18,16 @@ class FLTrust(ClientAlgorithm):
     $\sum_i t_i D_i |g_0| / |D_i| \,/\, \sum_i t_i$, and not at all if every trust is 0. $g_0$ itself is not
     added, so classes that no participating client holds stay unseen. The rule is the paper's.
     """
+
+    about = About(
+        idea=Idea.SERVER_JUDGES,
+        paper=Paper(
+            "Cao et al.", "FLTrust: Byzantine-robust Federated Learning via Trust Bootstrapping", "NDSS", 2021
+        ),
+        rests_on="the paper; other people's code agrees",
+        server_set=True,
+        extra="as many steps on the server's samples as a client takes",
+    )
 
     def weigh(self, state: ClientState, reports: Reports, task: Task, turn: Turn) -> Float[Array, " slots"]:
         federation = task.federation

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.adaptive_q import AdaptiveQ, Knowledge
 from safari.algorithms.base import Note, Turn
 from safari.algorithms.client import ClientAlgorithm
@@ -47,6 +48,20 @@ class Safari(ClientsAndServer):
         >>> safari.train(federation, safari.Safari(safari.SCAFFOLD(), q=0.5), rounds=3).history["q"].to_list()
         [0.5, 0.5, 0.5]
     """
+
+    about = About(
+        idea=Idea.SERVER_STEPS,
+        paper=Paper(
+            "Yang et al.",
+            "Understanding Server-Assisted Federated Learning "
+            "in the Presence of Incomplete Client Participation",
+            "ICML",
+            2024,
+        ),
+        passes_ceiling=True,
+        server_set=True,
+        extra="a server round takes the place of a client round",
+    )
 
     q: float | AdaptiveQ = 0.8
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.base import Turn
 from safari.algorithms.client import ClientAlgorithm, ClientState, Memory, Reports
 from safari.algorithms.task import Task
@@ -19,6 +20,20 @@ class SCAFFOLD(ClientAlgorithm):
     $c_i^+ = c_i - c + (x_r - x^i_K) / (K \eta_c)$ and $c$ moves by the mean over all M
     clients of the changes. Client i keeps $c_i$ between rounds; $c$ travels with the model.
     """
+
+    about = About(
+        idea=Idea.DRIFT,
+        paper=Paper(
+            "Karimireddy et al.",
+            "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning",
+            "ICML",
+            2020,
+        ),
+        down=2,
+        up=2,
+        server_memory=1,
+        client_memory=1,
+    )
 
     models_up: ClassVar[float] = 2.0
 

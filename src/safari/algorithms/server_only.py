@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from safari.algorithms.about import About, Idea
 from safari.algorithms.base import Note, Turn
 from safari.algorithms.combinator import ClientsAndServer, TwoSided
 from safari.algorithms.task import Task
@@ -17,6 +18,15 @@ class ServerOnly(ClientsAndServer):
         >>> safari.ServerOnly(safari.FedAvg(local_epochs=3)).asks_clients
         False
     """
+
+    about = About(
+        idea=Idea.SERVER_STEPS,
+        rests_on="plain SGD",
+        passes_ceiling=True,
+        server_set=True,
+        down=0,
+        up=0,
+    )
 
     asks_clients: ClassVar[bool] = False
 

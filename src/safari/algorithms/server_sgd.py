@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import equinox as eqx
 
+from safari.algorithms.about import About, Idea
 from safari.algorithms.base import Algorithm, Note, Turn, note
 from safari.algorithms.client import ClientAlgorithm
 from safari.algorithms.task import Task
@@ -38,6 +39,15 @@ class ServerSGD(Algorithm):
         >>> server.steps
         5
     """
+
+    about = About(
+        idea=Idea.SERVER_STEPS,
+        rests_on="plain SGD",
+        passes_ceiling=True,
+        server_set=True,
+        down=0,
+        up=0,
+    )
 
     rate: float = 0.1
     steps: int | Literal["epoch", "match"] = "match"

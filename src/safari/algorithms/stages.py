@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import equinox as eqx
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.base import Algorithm, Note, Turn
 from safari.algorithms.fedavg import FedAvg
 from safari.algorithms.server_sgd import ServerSGD
@@ -39,6 +40,18 @@ class Stages(Algorithm):
         >>> safari.train(safari.federate("digits"), warm, rounds=3).history["kind"].to_list()
         ['server', 'client', 'client']
     """
+
+    about = About(
+        idea=Idea.SERVER_STEPS,
+        paper=Paper(
+            "Nguyen et al.",
+            "Where to Begin? On the Impact of Pre-Training and Initialization in Federated Learning",
+            "ICLR",
+            2023,
+        ),
+        passes_ceiling=True,
+        server_set=True,
+    )
 
     first: Algorithm = ServerSGD()
     second: Algorithm = FedAvg()

@@ -5,11 +5,19 @@ from dataclasses import replace
 import jax
 from jaxtyping import Array, Float
 
+from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.base import Note, Turn
 from safari.algorithms.combinator import ClientsAndServer, TwoSided, both
 from safari.algorithms.task import Task
 from safari.errors import check_fraction
 from safari.models import Params
+
+BIAN = Paper(
+    "Bian et al.",
+    "Accelerating Hybrid Federated Learning Convergence under Partial Participation",
+    "arXiv 2304.05397",
+    2023,
+)
 
 
 class Then(ClientsAndServer):
@@ -28,6 +36,15 @@ class Then(ClientsAndServer):
         >>> safari.train(federation, safari.Then(safari.FedAvg()), rounds=2).history["kind"].to_list()
         ['both', 'both']
     """
+
+    about = About(
+        idea=Idea.SERVER_STEPS,
+        paper=BIAN,
+        rests_on="the paper; other people's code agrees",
+        passes_ceiling=True,
+        server_set=True,
+        extra="server steps after every client round",
+    )
 
     mix: float = 1.0
 
