@@ -40,6 +40,7 @@ def test_a_shell_can_be_taught_to_complete():
 
 
 def test_the_command_starts_without_numpy_or_jax():
-    program = "import sys, safari.cli; print([name for name in ('jax', 'numpy') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    for module, heavy in (("application", ("jax", "numpy")), ("signals", ("typer", "rich"))):
+        program = f"import sys, safari.cli.{module}; print([name for name in {heavy} if name in sys.modules])"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from safari.cli import signals
 from safari.cli.session import command, show
 from safari.errors import InputError
 
@@ -36,7 +37,7 @@ def advise_command(
         from safari.cli.run import free_folder
         from safari.cli.sweep import carry_out
         from safari.errors import check_positive
-        from safari.experiment.directory import refuse_existing
+        from safari.experiment.directory import refuse_existing, write_file
         from safari.experiment.spec import apply_overrides, complete, read_toml
         from safari.report.advice import advice_table
 
@@ -46,10 +47,10 @@ def advise_command(
         path = out or free_folder(Path("runs"), f"advise-{Path(spec[0]).stem}")
         refuse_existing(path)
         observed = _diagnostics(pilot, described) if pilot is not None else None
-        hint = f"there is no advice yet, and {path} may be deleted"
-        runs = Pilot(given, path, lambda cells, folder: carry_out(folder, cells, given, quiet, hint), seconds)
+        signals.tell(path, f"there is no advice yet, and {path} may be deleted", new=True)
+        runs = Pilot(given, path, lambda cells, folder: carry_out(folder, cells, given, quiet), seconds)
         found = advise(runs, observed)
-        (path / "advice.json").write_text(json.dumps(found.to_json(), indent=2) + "\n", encoding="utf-8")
+        write_file(path / "advice.json", (json.dumps(found.to_json(), indent=2) + "\n").encode())
         show(advice_table(found.arms, found.last))
         print(found.verdict)
         for line in reasons(found):

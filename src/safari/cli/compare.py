@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from safari.cli import signals
 from safari.cli.session import FAILED, check_either, command, say, show
 from safari.errors import InputError
 
@@ -58,7 +59,8 @@ def _compare(
     given = {} if resume else apply_overrides(read_toml(Path(spec[0])), spec[1:])
     cells = None if resume else comparison_spec(given, algorithms, seeds)
     about = about_comparison(given, algorithms, seeds)
-    results = carry_out(path, cells, about, quiet, f"go on with: safari compare --resume {path}")
+    signals.tell(path, f"go on with: safari compare --resume {path}", new=resume is None)
+    results = carry_out(path, cells, about, quiet)
     found = write_comparison(path, results)
     show(comparison_table(found.table))
     print(path / "curves.png")

@@ -9,7 +9,8 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from safari.cli.session import StopRequest, say
+from safari.cli import signals
+from safari.cli.session import say
 from safari.engine.training import Training
 from safari.experiment import Interrupted
 from safari.experiment.sweep import Progress as Sweep
@@ -24,6 +25,8 @@ class Shown:
     _bar: Progress | None
 
     def __enter__(self) -> Self:
+        self._listening = signals.listening()
+        self._listening.__enter__()
         if self._bar:
             self._bar.start()
         return self
@@ -31,13 +34,13 @@ class Shown:
     def __exit__(self, *_: object) -> None:
         if self._bar:
             self._bar.stop()
+        self._listening.__exit__(None, None, None)
 
 
 class Watch(Shown):
     """Shows each training it is given, and raises `Interrupted` once the user asks to stop."""
 
     def __init__(self, quiet: bool):
-        self.stop = StopRequest()
         self.quiet = quiet
         self.live = not quiet and sys.stderr.isatty()
         self._bar = _bar() if self.live else None
@@ -55,7 +58,7 @@ class Watch(Shown):
                 )  # fmt: skip
             elif not self.quiet:
                 self._line(title, training)
-            if self.stop.asked and not training.finished:
+            if signals.asked() and training.diverged[0] is None:
                 raise Interrupted
 
         return watch
@@ -72,7 +75,7 @@ class SweepWatch(Shown):
     """Shows how far a sweep is, over all its runs; raises `Interrupted` once asked to stop."""
 
     def __init__(self, quiet: bool):
-        self.stop, self.quiet = StopRequest(), quiet
+        self.quiet = quiet
         self._bar = _sweep_bar() if not quiet and sys.stderr.isatty() else None
         self._task = self._bar.add_task("sweep", total=None, runs="") if self._bar else None
         self._said = time.monotonic()
@@ -87,7 +90,7 @@ class SweepWatch(Shown):
             self._said = time.monotonic()
             left = "compiling" if sweep.seconds_left is None else f"{sweep.seconds_left:,.0f} s left"
             say(f"{runs}, round {sweep.rounds_done:,}/{sweep.rounds:,}, {left}")
-        if self.stop.asked:
+        if signals.asked():
             raise Interrupted
 
 

@@ -15,13 +15,15 @@ def report_command(
 ) -> None:
     """Write one self-contained HTML page (default: DIRECTORY/report.html)."""
     with command():
+        from safari.experiment.writing import writing
         from safari.paper.report import page_of
         from safari.report.page import render
 
         target = out or directory / "report.html"
         html = render(page_of(directory))
         try:
-            target.write_text(html, encoding="utf-8")
+            with writing():
+                target.write_text(html, encoding="utf-8")
         except OSError as error:
             raise InputError("--out", str(target), f"cannot be written ({error.strerror})") from None
         print(target)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from safari.cli import signals
 from safari.cli.session import check_either, command, show
 from safari.errors import InputError
 
@@ -53,6 +54,7 @@ def _reproduce(
 ) -> None:
     from safari.cli.run import free_folder
     from safari.cli.sweep import carry_out, finish
+    from safari.experiment.directory import write_file
     from safari.experiment.sweep import plan_sweep
     from safari.paper.directory import describe, read_reproduction
     from safari.paper.recipes import reproduction
@@ -72,9 +74,10 @@ def _reproduce(
     if dry_run and spec is not None:
         show(plan_table(plan_sweep(spec).table()))
         return
-    results = carry_out(path, spec, about, quiet, f"go on with: safari reproduce --resume {path}")
+    signals.tell(path, f"go on with: safari reproduce --resume {path}", new=resume is None)
+    results = carry_out(path, spec, about, quiet)
     found = read_reproduction(path)
-    flat_table(found).write_csv(path / "comparison.csv")
+    write_file(path / "comparison.csv", flat_table(found).write_csv().encode())
     show(*terminal_tables(found))
     print(path)
     finish(results)

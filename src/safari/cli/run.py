@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from safari.cli import signals
 from safari.cli.session import STOPPED, check_either, command, say, show
 from safari.errors import InputError
 
@@ -32,6 +33,7 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, quiet: bool) ->
     from safari.experiment.run import read_summary
 
     path = resume or out or free_folder(Path("runs"), Path(spec[0]).stem)
+    signals.tell(path, f"go on with: safari run --resume {path}", new=resume is None)
     with Watch(quiet) as watch:
         try:
             if resume is not None:
@@ -40,7 +42,7 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, quiet: bool) ->
             else:
                 new_run(load_spec(Path(spec[0]), spec[1:]), path, watch.follow(path.name))
         except Interrupted:
-            say(f"stopped; go on with: safari run --resume {path}")
+            signals.say_the_end()
             raise typer.Exit(STOPPED) from None
     if not quiet:
         from safari.report.tables import summary_table

@@ -1,12 +1,10 @@
-"""What every command shares: errors in one line, Ctrl-C, compiled programs kept on disk."""
+"""What every command shares: errors in one line, compiled programs kept on disk."""
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
@@ -37,21 +35,6 @@ def command() -> Iterator[None]:
     except Diverged as error:
         say(f"safari: {error}")
         raise typer.Exit(FAILED) from None
-
-
-class StopRequest:
-    """The first Ctrl-C asks to stop at the next round; the second stops at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        signal.signal(signal.SIGINT, self._ask)
-        signal.signal(signal.SIGTERM, self._ask)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-        say("stopping after this stretch of rounds; press Ctrl-C again to stop now")
 
 
 def show(*tables: "RenderableType") -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from safari.cli import signals
 from safari.cli.session import FAILED, STOPPED, check_either, command, say, show
 from safari.errors import InputError
 
@@ -51,6 +52,7 @@ def _sweep(
 ) -> None:
     from safari.cli.run import free_folder
     from safari.experiment.compare import is_comparison
+    from safari.experiment.directory import write_file
     from safari.experiment.spec import apply_overrides, read_toml
     from safari.experiment.sweep import load_sweep, plan_sweep
     from safari.paper.directory import is_reproduction
@@ -68,12 +70,13 @@ def _sweep(
     if resume is not None and is_comparison(resume):
         raise InputError("--resume", str(resume), "is a comparison; use `safari compare --resume`")
     about = apply_overrides(read_toml(Path(spec[0])), spec[1:]) if spec else {}
-    results = carry_out(path, chosen, about, quiet, f"go on with: safari sweep --resume {path}")
+    signals.tell(path, f"go on with: safari sweep --resume {path}", new=resume is None)
+    results = carry_out(path, chosen, about, quiet)
     groups = grouped(results)
-    groups.write_csv(path / "table.csv")
+    write_file(path / "table.csv", groups.write_csv().encode())
     apart = differences(results)
     if apart is not None:
-        apart.write_csv(path / "differences.csv")
+        write_file(path / "differences.csv", apart.write_csv().encode())
     show(sweep_table(groups))
     if apart is not None:
         show(difference_table(apart, ties))
@@ -81,13 +84,8 @@ def _sweep(
     finish(results)
 
 
-def carry_out(
-    path: Path, spec: "SweepSpec | None", about: dict[str, Any], quiet: bool, hint: str
-) -> "pl.DataFrame":
-    """Start the sweep `spec` in `path`, or go on with the one that is there.
-
-    `hint` is what a user who stops it is told.
-    """
+def carry_out(path: Path, spec: "SweepSpec | None", about: dict[str, Any], quiet: bool) -> "pl.DataFrame":
+    """Start the sweep `spec` in `path`, or go on with the one that is there."""
     from safari.cli.progress import SweepWatch
     from safari.experiment import Interrupted
     from safari.experiment.sweep import new_sweep, resume_sweep
@@ -96,7 +94,7 @@ def carry_out(
         with SweepWatch(quiet) as watch:
             return resume_sweep(path, watch) if spec is None else new_sweep(spec, path, watch, about)
     except Interrupted:
-        say(f"stopped; {hint}")
+        signals.say_the_end()
         raise typer.Exit(STOPPED) from None
 
 

@@ -18,6 +18,7 @@ from safari.experiment.schema import NAME
 from safari.experiment.spec import complete, read_toml, set_key
 from safari.experiment.sweep.cells import ALGORITHM, SEED, SweepSpec
 from safari.experiment.sweep.store import RESULTS
+from safari.experiment.writing import writing
 from safari.registry import ALGORITHMS
 from safari.report.curves import draw_comparison
 from safari.report.statistics import estimate
@@ -91,6 +92,7 @@ def _compared(row: dict[str, Any]) -> Compared:
     return Compared(json.loads(row["settings"])[ALGORITHM], row, curve)
 
 
+@writing()
 def compare_finished(paths: list[Path], out: Path) -> Comparison:
     """Put finished runs side by side, simulated or deployed; each is a row of its own.
 

@@ -23,6 +23,7 @@ from typing import Any
 from filelock import BaseFileLock, FileLock, Timeout
 
 from safari.errors import InputError
+from safari.experiment.writing import writing
 
 LOCK, WRITER = "lock", "writer"
 SPEC, METRICS, SUMMARY = "spec.toml", "metrics.parquet", "summary.json"
@@ -37,8 +38,9 @@ class Directory:
         self.path, self._lock = path, lock
 
     @classmethod
-    def create(cls, path: Path, spec: str) -> "Directory":
-        """A new directory that holds the spec; it appears whole or not at all."""
+    @writing()
+    def create(cls, path: Path, spec: str, more: dict[str, bytes] | None = None) -> "Directory":
+        """A new directory that holds the spec, and `more` files; it appears whole or not at all."""
         refuse_existing(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +49,8 @@ class Directory:
             raise InputError("--out", str(path), f"cannot be written ({error.strerror})") from None
         try:
             beside.chmod(0o777 & ~_umask())
-            (beside / SPEC).write_text(spec, encoding="utf-8")
+            for name, content in {SPEC: spec.encode(), **(more or {})}.items():
+                (beside / name).write_bytes(content)
             beside.rename(path)
         except OSError as error:
             shutil.rmtree(beside, ignore_errors=True)
@@ -81,6 +84,7 @@ class Directory:
     def finished(self) -> bool:
         return (self.path / SUMMARY).is_file()
 
+    @writing()
     def save_checkpoint(self, round: int, files: dict[str, bytes], place: str = CHECKPOINT) -> None:
         """Replace the checkpoint in `place` by one that holds `files`."""
         folder = self.path / place
@@ -115,6 +119,7 @@ class Directory:
                     left.unlink()
 
 
+@writing()
 def write_file(target: Path, content: bytes) -> None:
     """Write a file so that it is there whole or as before."""
     target.parent.mkdir(exist_ok=True)

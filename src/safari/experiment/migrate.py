@@ -16,6 +16,7 @@ from safari.experiment.schema import keys_of
 from safari.experiment.spec import read_toml
 from safari.experiment.sweep.cells import SweepSpec, flat, make_cell
 from safari.experiment.sweep.store import CELLS, FINISHED, UNFINISHED, Store, read_plan
+from safari.experiment.writing import writing
 from safari.registry import PARTITIONS
 
 PARTITION = "data.partition"
@@ -27,6 +28,7 @@ NUMBERS = {"accuracy_last": "accuracy_round", "accuracy_mean_last10": "accuracy_
 CURVES = {f"curve_{old}": f"curve_{new}" for old, new in HISTORY.items()}
 
 
+@writing()
 def migrate(path: Path) -> str:
     """Rewrite what an older version wrote, in place; a spec's file is kept beside it as `.old`.
 

@@ -9,6 +9,7 @@ import tomli_w
 from safari.errors import InputError
 from safari.experiment.directory import refuse_existing
 from safari.experiment.spec import Spec
+from safari.experiment.writing import writing
 from safari.flower.spec_job import Job
 from safari.version import __version__
 
@@ -125,10 +126,11 @@ def write_app(spec: Spec, out: Path) -> Path:
         f"{package}/spec.toml": tomli_w.dumps(tables),
     }
     try:
-        for name, content in files.items():
-            target = out / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(content, encoding="utf-8")
+        with writing():
+            for name, content in files.items():
+                target = out / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(content, encoding="utf-8")
     except OSError as error:
         raise InputError("--out", str(out), f"cannot be written ({error.strerror})") from None
     return out

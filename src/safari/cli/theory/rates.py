@@ -17,6 +17,7 @@ def rates_command(
 ) -> None:
     """Corollaries 5 and 7: convergence rates, speedup and floors of SAFARI, measured."""
     with command():
+        from safari.experiment.directory import write_file
         from safari.report.rates import draw_rates, points_table, rates_table, rates_words
         from safari.theory.rates import measure
 
@@ -27,8 +28,8 @@ def rates_command(
             say(f"measured: {case.setting}, {case.name}")
             cases.append(case)
         if out is not None:
-            (out / "rates.png").write_bytes(draw_rates(cases))
-            points_table(cases).write_csv(out / "rates.csv")
+            write_file(out / "rates.png", draw_rates(cases))
+            write_file(out / "rates.csv", points_table(cases).write_csv().encode())
         show(rates_table(cases))
         print(rates_words(cases))
         if out is not None:

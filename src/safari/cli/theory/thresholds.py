@@ -17,6 +17,7 @@ def thresholds_command(
 ) -> None:
     """Theorem 2 on threshold classifiers: excess errors and rates, with clients and without."""
     with command():
+        from safari.experiment.directory import write_file
         from safari.report.learnability import case_table, crossing_table, files, slope_table
         from safari.theory.thresholds import CASES, measure
 
@@ -25,7 +26,7 @@ def thresholds_command(
         found = [measure(case, repetitions, seed) for case in CASES]
         if out is not None:
             for name, content in files(found).items():
-                (out / name).write_bytes(content)
+                write_file(out / name, content)
         show(*(case_table(lines) for lines in found), slope_table(found), crossing_table())
         if out is not None:
             print(out)

@@ -12,10 +12,12 @@ from safari.errors import InputError, check
 from safari.experiment.directory import SPEC, Directory
 from safari.experiment.sweep.cells import SweepSpec
 from safari.experiment.sweep.store import FINISHED, UNFINISHED, Store, read_plan
+from safari.experiment.writing import writing
 
 JOINT, SPAN = "; ", " to "
 
 
+@writing()
 def merge(parts: Sequence[Path], out: Path) -> tuple[int, int]:
     """A new directory with the cells of all parts; how many there are, and how many are finished.
 

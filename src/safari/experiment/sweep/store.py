@@ -59,8 +59,7 @@ class Store:
         return self.directory.path
 
     def write_plan(self, spec: SweepSpec) -> None:
-        plan = {"base": spec.base, "cells": list(spec.settings)}
-        self.directory.write(CELLS, json.dumps(plan, indent=0).encode())
+        self.directory.write(CELLS, plan_bytes(spec))
 
     def finish(self, name: str, cells: Sequence[Cell], logs: Sequence[Log]) -> None:
         """Note that `cells` are finished; their saved states are no longer needed."""
@@ -130,6 +129,11 @@ def restore(training: Training, saved: Sequence[Saved]) -> None:
     structure = jax.tree.structure(like)
     carries = [jax.tree.unflatten(structure, [one.leaves[name] for name in names]) for one in saved]
     training.restore(carries, [one.history for one in saved], saved[0].done)
+
+
+def plan_bytes(spec: SweepSpec) -> bytes:
+    """What cells.json holds."""
+    return json.dumps({"base": spec.base, "cells": list(spec.settings)}, indent=0).encode()
 
 
 def read_plan(path: Path) -> SweepSpec:

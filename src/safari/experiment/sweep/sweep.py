@@ -21,7 +21,16 @@ from safari.experiment.directory import Directory, refuse_existing
 from safari.experiment.run import CHECKPOINT_SECONDS, Interrupted
 from safari.experiment.sweep.cells import Cell, SweepSpec, in_cell
 from safari.experiment.sweep.planner import Plan, Prepared, Unit, make_plan
-from safari.experiment.sweep.store import Saved, Store, in_order, read_finished, read_plan, restore
+from safari.experiment.sweep.store import (
+    CELLS,
+    Saved,
+    Store,
+    in_order,
+    plan_bytes,
+    read_finished,
+    read_plan,
+    restore,
+)
 from safari.experiment.versions import provenance, versions
 
 LOOK_SECONDS = 0.5
@@ -58,10 +67,8 @@ def new_sweep(spec: SweepSpec, out: Path, watch: Watcher, about: dict[str, Any])
     cells = spec.cells()
     prepared = prepare_cells(cells, {})
     about = {**about, "made": provenance(), "versions": versions()}
-    with Directory.create(out, tomli_w.dumps(about)) as directory:
-        store = Store(directory)
-        store.write_plan(spec)
-        return _carry_out(store, cells, make_plan(prepared), {}, watch)
+    with Directory.create(out, tomli_w.dumps(about), {CELLS: plan_bytes(spec)}) as directory:
+        return _carry_out(Store(directory), cells, make_plan(prepared), {}, watch)
 
 
 def resume_sweep(path: Path, watch: Watcher) -> pl.DataFrame:

@@ -1,0 +1,128 @@
+"""One SIGINT (Ctrl-C), SIGTERM or SIGHUP stops any command, wherever it is.
+
+Python hands a signal to the main thread between two of its steps. While that thread waits for a compiler this
+takes as long as the compiler does, and an exception raised inside a library's callback is printed and lost.
+Therefore a thread of its own is woken by signals. It asks a training to stop, so that what it has reached is
+saved, and ends the process if that takes too long. No file is left half written.
+
+This module imports next to nothing, so that it is in place before anything heavy is loaded.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+FIRST = 128
+"""A process that signal n stopped exits with 128 + n, as shells have it."""
+INTERRUPT = int(signal.SIGINT)
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+PATIENCE = 1.3
+"""Seconds that a training has to stop by itself."""
+WRITING_PATIENCE = 0.3
+SHOW_CURSOR = "\x1b[?25h"
+
+
+class _Stop:
+    """What was asked for, who listens, and what a user is told in the end."""
+
+    number: int | None = None
+    listeners = 0
+    directory: Path | None = None
+    how = ""
+    said = threading.Lock()
+
+
+_STOP = _Stop()
+
+
+def look_after() -> None:
+    """Look after signals from now on. Those that the shell told us to ignore stay ignored."""
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    threading.Thread(target=_wait, args=(ours,), name="signals", daemon=True).start()
+    by_itself = os.name == "posix"
+    if by_itself:
+        signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
+
+    def passed_on(number: int, frame: FrameType | None) -> None:
+        if not by_itself:
+            os.write(theirs, bytes([number]))
+
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, passed_on)
+
+
+def asked() -> bool:
+    """Whether a signal has asked this process to stop."""
+    return _STOP.number is not None
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """Inside, the command looks at `asked` about twice a second, and stops by itself."""
+    _STOP.listeners += 1
+    try:
+        yield
+    finally:
+        _STOP.listeners -= 1
+
+
+def tell(directory: Path, how: str, new: bool) -> None:
+    """How to go on after the command was stopped: said if `directory` is there, unless another made it."""
+    if not (new and directory.exists()):
+        _STOP.directory, _STOP.how = directory, how
+
+
+def say_the_end() -> None:
+    """Say, once, that the command was stopped, and how to go on with it."""
+    if _STOP.said.acquire(blocking=False):
+        there = _STOP.directory is not None and _STOP.directory.is_dir()
+        _say(f"stopped; {_STOP.how}" if there else "stopped")
+
+
+def leave_if_asked() -> None:
+    """End the process with a signal's exit code, if there was one; nothing more is to be written."""
+    if _STOP.number is not None:
+        if _STOP.said.acquire(blocking=False):
+            _say("it was done before it could be stopped")
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(FIRST + _STOP.number)
+
+
+def _wait(pipe: int) -> None:
+    while True:
+        number = os.read(pipe, 1)[0]
+        if number not in SIGNALS:
+            continue
+        if _STOP.number is not None:
+            _end(number, hurry=True)
+        _STOP.number = number
+        if _STOP.listeners:
+            _say("stopping; press Ctrl-C again to stop at once")
+        patience = threading.Timer(PATIENCE if _STOP.listeners else 0.0, _end, (number,))
+        patience.daemon = True
+        patience.start()
+
+
+def _end(number: int, hurry: bool = False) -> None:
+    """End the process from outside of whatever it does, but not in the middle of a file."""
+    writing = sys.modules.get("safari.experiment.writing")
+    if writing is not None and not hurry and not writing.close(WRITING_PATIENCE):
+        _say("waiting for a file that is being written; press Ctrl-C again to stop at once")
+        writing.close(None)
+    say_the_end()
+    os._exit(FIRST + number)
+
+
+def _say(line: str) -> None:
+    """Straight to the terminal: the main thread may hold the lock of `sys.stderr`."""
+    with suppress(OSError):
+        os.write(2, f"{SHOW_CURSOR if os.isatty(2) else ''}{line}\n".encode())
