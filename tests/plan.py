@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,16 +28,27 @@ def world_of(run: Run) -> World:
     return World([(x[mine], y[mine]) for mine in held], (x[server], y[server]), federation.dataset.classes)
 
 
+@eqx.filter_jit
+def drawn(run: Run, availability, number):
+    """The turn of a round; what is drawn depends on neither the task nor the algorithm."""
+    return draw_turn(run, availability, number)
+
+
+@eqx.filter_jit
+def scheduled(federation, shard, key, steps: int, size: int):
+    return federation.schedule(shard, key, steps, size)
+
+
 def turns_of(run: Run):
     """Yields the turns of a run, as the oracle wants them."""
     federation = run.task.federation
     x, y = inputs(run), np.asarray(federation.dataset.y)
-    schedule = jax.jit(lambda *arguments: federation.schedule(*arguments), static_argnums=(2, 3))
-    draw = jax.jit(lambda availability, number: draw_turn(run, availability, number))
+    draws = eqx.tree_at(lambda run: (run.task, run.algorithm), run, (None, None))
 
     def batches(shard, key, steps, size):
-        plan = schedule(shard, key, steps, size)
-        rows = zip(np.asarray(plan.samples), np.asarray(plan.weight), strict=True)
+        """Drawn in dozens, so that few programs are compiled: later batches leave the first as they are."""
+        plan = scheduled(federation, shard, key, -(-int(steps) // 12) * 12, int(size))
+        rows = zip(np.asarray(plan.samples)[:steps], np.asarray(plan.weight)[:steps], strict=True)
         return [(x[samples[weight > 0]], y[samples[weight > 0]]) for samples, weight in rows]
 
     def of_client(key, client, steps, size):
@@ -45,7 +57,7 @@ def turns_of(run: Run):
 
     availability = run.roster.init(run.streams)
     for number in range(run.rounds):
-        availability, _, turn = draw(availability, jnp.int32(number))
+        availability, _, turn = drawn(draws, availability, jnp.int32(number))
         cohort = [int(client) for client in turn.cohort.clients[turn.cohort.reported]]
         of_server = partial(batches, federation.server, turn.server_batches)
         yield Turn(number, float(turn.coin), cohort, partial(of_client, turn.client_batches), of_server)

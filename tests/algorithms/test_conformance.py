@@ -1,7 +1,8 @@
 """What every registered algorithm must hold to, alone and inside every combinator that takes it.
 
 The cases follow from the registry: whoever adds a name is tested, and fails without a twin in
-`tests/oracle`.
+`tests/oracle`. Compiling is most of what a case takes: inside the other combinators than SAFARI a client
+method is compared with its twin alone, in one run that goes through all of them.
 """
 
 from dataclasses import dataclass, replace
@@ -26,13 +27,15 @@ SERVER = safari.ServerSGD(rate=0.3, steps=SERVER_STEPS, batch_size=SIZE)
 CLIENT_METHODS = [name for name in ALGORITHMS if issubclass(ALGORITHMS[name], safari.ClientAlgorithm)]
 COMBINATORS = {
     "safari": lambda clients: safari.Safari(clients, SERVER, q=0.6),
-    "then": lambda clients: safari.Then(clients, SERVER, mix=0.7),
-    "beside": lambda clients: safari.Beside(clients, SERVER),
-    "stages": lambda clients: safari.Stages(SERVER, clients, rounds=3),
+    "elsewhere": lambda clients: safari.Stages(
+        safari.Then(clients, SERVER, mix=0.7),
+        safari.Stages(safari.Beside(clients, SERVER), safari.Stages(SERVER, clients, rounds=7), rounds=6),
+        rounds=3,
+    ),
 }
 ALONE = list(ALGORITHMS)
-INSIDE = [f"{combinator}({name})" for combinator in COMBINATORS for name in CLIENT_METHODS]
-EVERYTHING = ALONE + INSIDE
+INSIDE = {combinator: [f"{combinator}({name})" for name in CLIENT_METHODS] for combinator in COMBINATORS}
+EVERYTHING = [*ALONE, *INSIDE["safari"]]
 
 
 def short(algorithm):
@@ -131,7 +134,16 @@ def test_every_twin_has_an_algorithm():
     assert set(oracle.TWINS) <= set(ALGORITHMS)
 
 
-@pytest.mark.parametrize("case", EVERYTHING)
+def test_inside_the_other_combinators_clients_train_in_each_of_them():
+    """Rounds 0 to 2 are of `Then`, 3 to 5 of `Beside`, 6 of the server, all later ones of the clients."""
+    kinds = whole("elsewhere(fedavg)").result.history["kind"].to_list()
+    assert "both" in kinds[:3]
+    assert "both" in kinds[3:6]
+    assert kinds[6] == "server"
+    assert "client" in kinds[7:]
+
+
+@pytest.mark.parametrize("case", [*EVERYTHING, *INSIDE["elsewhere"]])
 def test_it_equals_its_numpy_twin(case):
     found = whole(case)
     twin = oracle.twin_of(found.run.algorithm, plan.world_of(found.run))
@@ -172,13 +184,15 @@ def test_its_bytes_follow_from_what_it_sends(case):
 
 
 def sent_beside_the_model(clients, found):
-    params = found.result.params
-    state = clients.init(params, found.run.task)
-    turn = safari.engine.draw_turn(found.run, found.carry.availability, jnp.int32(0))[2]
-    sent = jax.eval_shape(lambda: clients.broadcast(state, found.run.task, turn))
-    return sum(leaf.size for leaf in jax.tree.leaves(sent)) / sum(
-        leaf.size for leaf in jax.tree.leaves(params)
-    )
+    params, task = found.result.params, found.run.task
+    availability, number = found.carry.availability, jnp.int32(0)
+
+    def sent():
+        turn = safari.engine.draw_turn(found.run, availability, number)[2]
+        return clients.broadcast(clients.init(params, task), task, turn)
+
+    numbers = [sum(leaf.size for leaf in jax.tree.leaves(tree)) for tree in (jax.eval_shape(sent), params)]
+    return numbers[0] / numbers[1]
 
 
 @pytest.mark.parametrize("case", [*ALONE, "safari(fedavg)", "safari(scaffold)"])
