@@ -11,6 +11,7 @@ import polars as pl
 from safari.algorithms import Kind
 from safari.data import Coverage
 from safari.engine.run import Record, Run
+from safari.engine.trained_model import TrainedModel
 from safari.models import Params
 
 HISTORY_SCHEMA: dict[str, Any] = {
@@ -185,7 +186,8 @@ class Log:
 class Result(Log):
     """The outcome of a training run: its log, and the parameters.
 
-    `params` is the delivered model, `params_last` the one after the last round.
+    `model` is the delivered model, ready to predict; `params` are its parameters, `params_last` those
+    after the last round.
 
     Examples:
         >>> import safari
@@ -194,8 +196,13 @@ class Result(Log):
         (2, ['bias', 'weight'])
     """
 
-    params: Params
+    model: TrainedModel
     params_last: Params
+
+    @property
+    def params(self) -> Params:
+        """The parameters of the delivered model."""
+        return self.model.params
 
     def __repr__(self) -> str:
         kinds = ", ".join(

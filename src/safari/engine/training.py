@@ -15,6 +15,7 @@ from safari.engine.placement import devices_for, on_host, place, put
 from safari.engine.program import MOST_ROUNDS, program_for, stack, start_stacked
 from safari.engine.result import Result, empty_history, history_of
 from safari.engine.run import Carry, Record, Run, start
+from safari.engine.trained_model import TrainedModel
 from safari.errors import check
 
 STRETCH_SECONDS = 0.5
@@ -198,12 +199,15 @@ class Training:
             excluded = run.roster.excluded_clients
             state: Any = carry.state
             params = carry.synced.params if bool(carry.synced.exists) else run.algorithm.deliver(state)
+            task = run.task
             found.append(
                 Result(
-                    params=params,
+                    model=TrainedModel.of(
+                        run.task.model, params, run.task.federation.dataset, run.task.precision
+                    ),
                     params_last=state.params,
                     history=history,
-                    coverage=run.task.federation.coverage(excluded),
+                    coverage=task.federation.coverage(excluded),
                     excluded=excluded,
                     compile_seconds=self.compile_seconds * share,
                     train_seconds=self.train_seconds * share,

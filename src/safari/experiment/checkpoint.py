@@ -2,11 +2,7 @@
 
 import io
 import json
-from typing import TypeVar
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import polars as pl
 from jaxtyping import PyTree
 from safetensors.numpy import load as load_tensors
@@ -16,9 +12,8 @@ from safari.engine import Carry
 from safari.engine.training import Training
 from safari.errors import InputError
 from safari.experiment.directory import DIAGNOSTICS
-from safari.models import Params
+from safari.models import from_named, named_arrays, named_leaves
 
-T = TypeVar("T")
 STATE, HISTORY, SECONDS = "state.safetensors", "history.parquet", "seconds.json"
 
 
@@ -58,29 +53,7 @@ def unpack_tensors(content: bytes, like: Carry) -> Carry:
     return from_named(found, like)
 
 
-def pack_model(params: Params) -> bytes:
-    """Parameters as they go into model.safetensors: `weight`, `conv0.kernel`, ..."""
-    return pack_tensors(params)
-
-
 def pack_table(table: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
     table.write_parquet(buffer, compression="zstd")
     return buffer.getvalue()
-
-
-def named_arrays(tree: PyTree) -> dict[str, np.ndarray]:
-    """The leaves by their paths, as NumPy arrays."""
-    return {name: np.asarray(leaf) for name, leaf in named_leaves(tree)}
-
-
-def from_named(found: dict[str, np.ndarray], like: T) -> T:
-    """A pytree of the structure of `like` with the leaves that `named_arrays` gave."""
-    leaves = [jnp.asarray(found[name]) for name, _ in named_leaves(like)]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves)
-
-
-def named_leaves(tree: PyTree) -> list[tuple[str, jax.Array]]:
-    """Leaves by their paths, such as `state.params.weight`."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return [(jax.tree_util.keystr(path, simple=True, separator="."), leaf) for path, leaf in leaves]

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from safari.engine.model_file import pack_model
 from safari.engine.result import Result
 from safari.engine.training import Diverged, Training
 from safari.errors import InputError
-from safari.experiment.checkpoint import pack, pack_model, pack_table, unpack
+from safari.experiment.checkpoint import pack, pack_table, unpack
 from safari.experiment.directory import (
     CURVES,
     DIAGNOSTICS,
@@ -100,7 +101,7 @@ def _finish(result: Result, directory: Directory) -> Result:
     if result.diagnostics is not None:
         directory.write(DIAGNOSTICS, pack_table(result.diagnostics))
     if result.diverged_at is None:
-        directory.write(MODEL, pack_model(result.params))
+        directory.write(MODEL, pack_model(result.model))
     directory.write(CURVES, draw_run(result))
     directory.write_json(SUMMARY, result.summary())
     if result.diverged_at is not None:

@@ -14,10 +14,9 @@ from safari.engine import Run, initial_params
 from safari.engine.compiled import keep_compiled_programs
 from safari.engine.evaluation import evaluate
 from safari.errors import InputError
-from safari.experiment.checkpoint import from_named, named_arrays
 from safari.experiment.spec import Spec, load_spec
 from safari.flower.arrays import Arrays
-from safari.models import Params
+from safari.models import Params, from_named, named_arrays
 from safari.participation import Cohort
 from safari.registry import reason
 

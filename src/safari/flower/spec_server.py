@@ -15,11 +15,11 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
 from safari.algorithms import AdaptiveQ, Safari
-from safari.experiment.checkpoint import from_named, named_arrays
 from safari.flower.arrays import Arrays, array_record, numpy_arrays
 from safari.flower.spec_client import BROADCAST
 from safari.flower.spec_job import WEIGHT, Job, job_of, turn_of
 from safari.flower.strategy import SafariStrategy
+from safari.models import from_named, named_arrays
 
 
 class SpecServerStep:

@@ -17,13 +17,14 @@ from safetensors.numpy import save as save_tensors
 
 from safari.algorithms.adaptive_q import Knowledge
 from safari.errors import InputError
-from safari.experiment.checkpoint import from_named, named_arrays, pack_table
+from safari.experiment.checkpoint import pack_table
 from safari.experiment.directory import METRICS, MODEL, SUMMARY, Directory
 from safari.experiment.versions import versions
 from safari.flower.arrays import Arrays
 from safari.flower.fleet import Fleet
 from safari.flower.journal import Journal
 from safari.flower.wrapped import restore_strategy, strategy_state
+from safari.models import from_named, named_arrays
 
 EVENTS, PARTICIPATION = "events.parquet", "participation.parquet"
 ABOUT, STATE = "about.json", "state.safetensors"

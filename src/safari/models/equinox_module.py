@@ -1,6 +1,7 @@
 """An equinox module as a model, as it is: called with one sample, it returns the logits."""
 
 import inspect
+import json
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +12,7 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from safari.errors import InputError
 from safari.models.base import Model, Params
+from safari.registry import MODELS
 
 
 class EquinoxModel(Model):
@@ -21,13 +23,16 @@ class EquinoxModel(Model):
 
     Args:
         module: the module; training starts from the arrays that it holds.
+        recipe: the name of its class and the settings that it was made with, as JSON, where they are known.
     """
 
     trained: Params
     constants: PyTree[Array]
     static: eqx.Module = eqx.field(static=True)
+    recipe: str | None = eqx.field(static=True)
 
-    def __init__(self, module: eqx.Module):
+    def __init__(self, module: eqx.Module, recipe: str | None = None):
+        self.recipe = recipe
         module = jax.tree.map(
             lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, module
         )
@@ -47,11 +52,18 @@ def as_model(model: Any) -> Model:
     Raises:
         InputError: if it is neither.
     """
-    if isinstance(model, Model):
-        return model
-    if isinstance(model, eqx.Module) and callable(model):
-        return EquinoxModel(model)
-    raise InputError("model", model, "must be a safari.Model, or an equinox module that can be called")
+    return model if isinstance(model, Model) else EquinoxModel(as_module(model))
+
+
+def as_module(module: Any) -> eqx.Module:
+    """An equinox module that can be called.
+
+    Raises:
+        InputError: if it is something else.
+    """
+    if isinstance(module, eqx.Module) and callable(module):
+        return module
+    raise InputError("model", module, "must be a safari.Model, or an equinox module that can be called")
 
 
 def build_module(
@@ -60,4 +72,12 @@ def build_module(
     """A module of a user's class; it is given `key`, `shape` and `classes` if its signature asks for them."""
     known = inspect.signature(cls).parameters
     given = {"key": key, "shape": shape, "classes": classes}
-    return as_model(cls(**fields, **{name: value for name, value in given.items() if name in known}))
+    module = cls(**fields, **{name: value for name, value in given.items() if name in known})
+    return EquinoxModel(as_module(module), _recipe(cls, fields))
+
+
+def _recipe(cls: type, fields: dict[str, Any]) -> str | None:
+    try:
+        return json.dumps({"name": MODELS.name_of(cls), **fields})
+    except TypeError:  # a setting that is no plain value
+        return None

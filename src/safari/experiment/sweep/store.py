@@ -27,10 +27,11 @@ from safetensors.numpy import save as save_tensors
 from safari.devices import kind, on_cpu
 from safari.engine import Log, Training
 from safari.errors import InputError
-from safari.experiment.checkpoint import named_leaves, pack_table
+from safari.experiment.checkpoint import pack_table
 from safari.experiment.directory import Directory
 from safari.experiment.sweep.cells import Cell, SweepSpec
 from safari.experiment.versions import commit
+from safari.models import named_leaves
 
 CELLS, FINISHED, UNFINISHED, RESULTS = "cells.json", "finished", "unfinished", "results.parquet"
 STATE, HISTORY, ABOUT = "state.safetensors", "history.parquet", "about.json"
