@@ -30,6 +30,7 @@ from safari.version import __version__
 NAME = "model.safetensors"
 FORMAT = 1
 ENTRY = "safari"
+"""The entry of the metadata: a checksum over the tensors and what follows it, then JSON."""
 CONSTANTS = "constants."
 """How the names of a module's arrays begin that are not trained."""
 
@@ -52,8 +53,9 @@ def pack_model(trained: TrainedModel) -> bytes:
         "shift": None if trained.shift is None else trained.shift.tolist(),
         "precision": trained.precision,
     }
+    # One entry alone: the library writes several in an order of chance, and equal models make equal files.
     text = json.dumps(about)
-    return save_tensors(arrays, {ENTRY: text, "sha256": _checksum(arrays, text)})
+    return save_tensors(arrays, {ENTRY: f"{_checksum(arrays, text)} {text}"})
 
 
 def write_model(trained: TrainedModel, path: Path) -> None:
@@ -125,11 +127,11 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         metadata = header.get("__metadata__", {})
     except (SafetensorError, ValueError) as error:
         raise InputError("model", str(path), f"is damaged, or no .safetensors file ({error})") from None
-    text = metadata.get(ENTRY)
-    if text is None:
+    checksum, _, text = metadata.get(ENTRY, "").partition(" ")
+    if not text:
         hint = "holds parameters but not what they belong to: it was not written by this version of safari"
         raise InputError("model", str(path), hint)
-    if metadata.get("sha256") != _checksum(arrays, text):
+    if checksum != _checksum(arrays, text):
         raise InputError("model", str(path), "is damaged: its checksum does not fit its content")
     about = json.loads(text)
     if about["format"] > FORMAT:
