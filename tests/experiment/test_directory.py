@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from safari.errors import InputError
-from safari.experiment.directory import LOCK, SPEC, WRITER, Directory
+from safari.experiment.directory import LOCK, SPEC, SUMS, WRITER, Directory
 
 HOLD = """
 import sys
@@ -44,7 +44,7 @@ def test_a_new_directory_is_held_by_its_maker(tmp_path):
 
 
 def test_what_is_left_when_nobody_writes(path):
-    assert {file.name for file in path.iterdir()} <= {LOCK, SPEC}
+    assert {file.name for file in path.iterdir()} <= {LOCK, SPEC, SUMS}
 
 
 def test_a_killed_process_holds_nothing(path):

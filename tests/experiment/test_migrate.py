@@ -99,7 +99,9 @@ def old_sweep(tmp_path):
             pl.lit("of old").alias("cell"),
             pl.col("accuracy").alias("accuracy_synced"),
         )
-        table.write_parquet(file)
+        table.write_parquet(path / "finished" / f"{file.name[:12]}.parquet")
+        file.unlink()
+    (path / "SHA256SUMS").unlink()
     plan = json.loads((path / "cells.json").read_text())
     old = {
         "base": {

@@ -46,6 +46,7 @@ def test_everything_is_there(finished):
         "model.safetensors",
         "curves.png",
         "checkpoint",
+        "SHA256SUMS",
     }
     assert names == expected
     assert (finished / "curves.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

@@ -63,17 +63,16 @@ def advise_command(
 
 def _diagnostics(run: Path, described: "Spec") -> "pl.DataFrame":
     """What an observer saw of a run of the same federation."""
-    import polars as pl
-
-    from safari.experiment.directory import DIAGNOSTICS, SPEC
-    from safari.experiment.spec import complete, read_toml
+    from safari.experiment.checksums import read_spec, read_table
+    from safari.experiment.directory import DIAGNOSTICS
+    from safari.experiment.spec import complete
 
     if not run.is_dir():
         raise InputError("--pilot", str(run), "no such directory")
     if not (run / DIAGNOSTICS).is_file():
         raise InputError("--pilot", str(run), "has no diagnostics; train it with train.diagnostics=true")
-    theirs = complete(read_toml(run / SPEC)).tables
+    theirs = complete(read_spec(run)).tables
     for table in ("data", "participation", "model"):
         if theirs[table] != described.tables[table]:
             raise InputError("--pilot", str(run), f"is a run of another spec: its [{table}] differs")
-    return pl.read_parquet(run / DIAGNOSTICS)
+    return read_table(run / DIAGNOSTICS)

@@ -92,7 +92,7 @@ def carry_out(path: Path, spec: "SweepSpec | None", about: dict[str, Any], quiet
 
     try:
         with SweepWatch(quiet) as watch:
-            return resume_sweep(path, watch) if spec is None else new_sweep(spec, path, watch, about)
+            return resume_sweep(path, watch, say) if spec is None else new_sweep(spec, path, watch, about)
     except Interrupted:
         signals.say_the_end()
         raise typer.Exit(STOPPED) from None

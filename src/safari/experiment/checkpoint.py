@@ -11,10 +11,12 @@ from safetensors.numpy import save as save_tensors
 from safari.engine import Carry
 from safari.engine.training import Training
 from safari.errors import InputError
+from safari.experiment.checksums import parse_table, reading
 from safari.experiment.directory import DIAGNOSTICS
 from safari.models import from_named, named_arrays, named_leaves
 
 STATE, HISTORY, SECONDS = "state.safetensors", "history.parquet", "seconds.json"
+BEGIN_ANEW = "is damaged; remove the folder to begin anew"
 
 
 def pack(training: Training) -> dict[str, bytes]:
@@ -31,11 +33,12 @@ def pack(training: Training) -> dict[str, bytes]:
 
 def unpack(files: dict[str, bytes], training: Training) -> None:
     """Put `training`, freshly prepared, where the packed one was."""
-    history = pl.read_parquet(io.BytesIO(files[HISTORY]))
-    seconds = json.loads(files[SECONDS])
-    carry = unpack_tensors(files[STATE], training.carry)
-    seen = pl.read_parquet(io.BytesIO(files[DIAGNOSTICS])) if DIAGNOSTICS in files else None
-    spent = (seconds["compile_seconds"], seconds["train_seconds"])
+    with reading("checkpoint", BEGIN_ANEW):
+        history = parse_table(files[HISTORY])
+        seconds = json.loads(files[SECONDS])
+        carry = unpack_tensors(files[STATE], training.carry)
+        seen = parse_table(files[DIAGNOSTICS]) if DIAGNOSTICS in files else None
+        spent = (seconds["compile_seconds"], seconds["train_seconds"])
     training.restore([carry], [history], len(history), spent, seen)
 
 

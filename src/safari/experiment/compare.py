@@ -11,11 +11,12 @@ import tomli_w
 
 from safari.errors import InputError, check, check_count
 from safari.experiment.checkpoint import pack_table
-from safari.experiment.directory import CURVES, METRICS, SPEC, SUMMARY, Directory, write_file
+from safari.experiment.checksums import SPEC, read_spec, read_table
+from safari.experiment.directory import CURVES, METRICS, SUMMARY, Directory, write_file
 from safari.experiment.finished import side_by_side
 from safari.experiment.run import read_summary
 from safari.experiment.schema import NAME
-from safari.experiment.spec import complete, read_toml, set_key
+from safari.experiment.spec import complete, set_key
 from safari.experiment.sweep.cells import ALGORITHM, SEED, SweepSpec
 from safari.experiment.sweep.store import RESULTS
 from safari.experiment.writing import writing
@@ -74,7 +75,7 @@ def about_comparison(given: dict[str, Any], algorithms: Sequence[str], seeds: in
 
 
 def is_comparison(path: Path) -> bool:
-    return (path / SPEC).is_file() and "compare" in read_toml(path / SPEC)
+    return (path / SPEC).is_file() and "compare" in read_spec(path)
 
 
 def write_comparison(path: Path, results: pl.DataFrame) -> Comparison:
@@ -101,7 +102,7 @@ def compare_finished(paths: list[Path], out: Path) -> Comparison:
     for path in paths:
         if not (path / SUMMARY).is_file():
             raise InputError("compare", str(path), "is no finished run (no summary.json in it)")
-    runs = [Compared(str(path), read_summary(path), pl.read_parquet(path / METRICS)) for path in paths]
+    runs = [Compared(str(path), read_summary(path), read_table(path / METRICS)) for path in paths]
     table, picture = _table_and_picture(runs)
     with Directory.create(out, tomli_w.dumps({FINISHED: [str(path) for path in paths]})) as directory:
         directory.write(TABLE, table.write_csv().encode())

@@ -6,7 +6,8 @@
     summary.json        the numbers of the run; written last: its presence means finished
     model.safetensors   the delivered parameters
     curves.png          accuracy over the rounds
-    checkpoint/         the last saved state; `round-N` is complete or absent
+    checkpoint/         the last two saved states; `round-N` is complete or absent
+    SHA256SUMS          the checksums of these files; each saved state has its own
     lock, writer        held by the process that is writing, and its number
 
 Files are written beside their place and renamed into it.
@@ -17,16 +18,30 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from filelock import BaseFileLock, FileLock, Timeout
 
 from safari.errors import InputError
+from safari.experiment.checksums import (
+    SAY_SPEC,
+    SPEC,
+    SUMS,
+    Damaged,
+    digest,
+    is_checked,
+    pack_sums,
+    read_folder,
+    read_spec,
+    read_sums,
+)
 from safari.experiment.writing import writing
 
 LOCK, WRITER = "lock", "writer"
-SPEC, METRICS, SUMMARY = "spec.toml", "metrics.parquet", "summary.json"
+METRICS, SUMMARY = "metrics.parquet", "summary.json"
 MODEL, CURVES, CHECKPOINT = "model.safetensors", "curves.png", "checkpoint"
 DIAGNOSTICS = "diagnostics.parquet"
 
@@ -34,8 +49,8 @@ DIAGNOSTICS = "diagnostics.parquet"
 class Directory:
     """A directory that this process alone may write to, until `close`."""
 
-    def __init__(self, path: Path, lock: BaseFileLock):
-        self.path, self._lock = path, lock
+    def __init__(self, path: Path, lock: BaseFileLock, warn: Callable[[str], None] = warnings.warn):
+        self.path, self._lock, self._warn = path, lock, warn
 
     @classmethod
     @writing()
@@ -49,7 +64,9 @@ class Directory:
             raise InputError("--out", str(path), f"cannot be written ({error.strerror})") from None
         try:
             beside.chmod(0o777 & ~_umask())
-            for name, content in {SPEC: spec.encode(), **(more or {})}.items():
+            files = {SPEC: spec.encode(), **(more or {})}
+            sums = pack_sums({name: [digest(content)] for name, content in files.items()})
+            for name, content in {**files, SUMS: sums}.items():
                 (beside / name).write_bytes(content)
             beside.rename(path)
         except OSError as error:
@@ -58,11 +75,11 @@ class Directory:
         return cls(path, _lock(path, "--out"))
 
     @classmethod
-    def open(cls, path: Path) -> "Directory":
-        """An existing directory, to go on with."""
+    def open(cls, path: Path, warn: Callable[[str], None] = warnings.warn) -> "Directory":
+        """An existing directory, to go on with; `warn` is told what of it is unchecked or damaged."""
         if not (path / SPEC).is_file():
             raise InputError("--resume", str(path), "is not a run directory (no spec.toml in it)")
-        return cls(path, _lock(path, "--resume"))
+        return cls(path, _lock(path, "--resume"), warn)
 
     def close(self) -> None:
         (self.path / WRITER).unlink(missing_ok=True)
@@ -74,9 +91,18 @@ class Directory:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
+    @writing()
     def write(self, name: str, content: bytes) -> None:
-        """Write a file so that it is there whole or as before."""
+        """Write a file so that it is there whole or as before, and note its checksum."""
+        sums = read_sums(self.path) or {}
+        fresh, known = digest(content), sums.get(name, [])
+        self._write_sums({**sums, name: [*(one for one in known if one != fresh), fresh]})
         write_file(self.path / name, content)
+        if known not in ([], [fresh]):
+            self._write_sums({**sums, name: [fresh]})
+
+    def _write_sums(self, sums: dict[str, list[str]]) -> None:
+        write_file(self.path / SUMS, pack_sums(sums))
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         self.write(name, (json.dumps(content, indent=2) + "\n").encode())
@@ -84,30 +110,63 @@ class Directory:
     def finished(self) -> bool:
         return (self.path / SUMMARY).is_file()
 
+    def read_spec(self) -> dict[str, Any]:
+        """The tables of spec.toml, as they were written; says so where nobody can know.
+
+        Raises:
+            Damaged: if the file was changed, or has lost its end.
+        """
+        tables = read_spec(self.path)
+        if not is_checked(self.path):
+            if "versions" not in tables:
+                raise Damaged(self.path / SPEC, SAY_SPEC)
+            self._warn(f"{self.path} was made before safari kept checksums; its files are read unchecked")
+        return tables
+
     @writing()
     def save_checkpoint(self, round: int, files: dict[str, bytes], place: str = CHECKPOINT) -> None:
-        """Replace the checkpoint in `place` by one that holds `files`."""
+        """Save `files` in `place`; of what was saved before, the last is kept."""
         folder = self.path / place
-        folder.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=".", dir=folder))
-        for name, content in files.items():
-            with (beside / name).open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
         target = folder / f"round-{round:08d}"
-        if target.exists():
-            shutil.rmtree(beside)
-            return
-        beside.rename(target)
+        sums = pack_sums({name: [digest(content)] for name, content in files.items()})
+        with _about(target):
+            folder.mkdir(parents=True, exist_ok=True)
+            beside = Path(tempfile.mkdtemp(prefix=".", dir=folder))
+            try:
+                for name, content in {**files, SUMS: sums}.items():
+                    _write_through(beside / name, content)
+                if target.exists():
+                    shutil.rmtree(target)
+                beside.rename(target)
+            except BaseException:
+                shutil.rmtree(beside, ignore_errors=True)
+                raise
+        before = sorted(other for other in folder.glob("round-*") if other < target)
         for other in folder.iterdir():
-            if other != target:
+            if other not in (target, *before[-1:]):
                 shutil.rmtree(other, ignore_errors=True)
 
     def load_checkpoint(self, place: str = CHECKPOINT) -> dict[str, bytes] | None:
-        """The files of the newest complete checkpoint in `place`, if there is one."""
-        saved = sorted((self.path / place).glob("round-*"))
-        return {file.name: file.read_bytes() for file in saved[-1].iterdir()} if saved else None
+        """The files of the newest sound checkpoint in `place`, if there is one.
+
+        Raises:
+            Damaged: if there are some, and none is sound.
+        """
+        damaged: Damaged | None = None
+        for saved in sorted((self.path / place).glob("round-*"), reverse=True):
+            try:
+                files = read_folder(saved)
+            except Damaged as error:
+                damaged = damaged or error
+                continue
+            if damaged is not None:
+                self._warn(f"{damaged.value} is damaged; going on from {saved.name}, saved before it")
+            return files
+        if damaged is not None:
+            anew = f"to begin anew, remove {self.path / place}"
+            hint = f"is damaged, and no sound state was saved before it; {anew}"
+            raise Damaged(damaged.value, hint)
+        return None
 
     def sweep(self) -> None:
         """Remove what a killed writer left beside its target."""
@@ -122,14 +181,35 @@ class Directory:
 @writing()
 def write_file(target: Path, content: bytes) -> None:
     """Write a file so that it is there whole or as before."""
-    target.parent.mkdir(exist_ok=True)
-    handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.chmod(beside, 0o666 & ~_umask())
-    os.replace(beside, target)
+    with _about(target):
+        target.parent.mkdir(exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        os.close(handle)
+        beside = Path(name)
+        try:
+            _write_through(beside, content)
+            beside.chmod(0o666 & ~_umask())
+            beside.replace(target)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+
+
+def _write_through(file: Path, content: bytes) -> None:
+    """To the disk itself, so that a crash leaves no empty file behind a new name."""
+    with file.open("wb") as opened:
+        opened.write(content)
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+@contextlib.contextmanager
+def _about(target: Path) -> Iterator[None]:
+    """The system's errors name what was to be written, not what lies beside it for a moment."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None
 
 
 def refuse_existing(path: Path) -> None:
@@ -157,7 +237,7 @@ def _lock(path: Path, option: str) -> BaseFileLock:
 
 def _writer(path: Path) -> str:
     try:
-        return (path / WRITER).read_text(encoding="utf-8").strip() or "unknown"
+        return (path / WRITER).read_text(encoding="utf-8", errors="replace").strip() or "unknown"
     except OSError:
         return "unknown"
 

@@ -1,13 +1,13 @@
 """Finished runs as rows of a table: settings, numbers, curve."""
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from safari.experiment.directory import METRICS, SPEC, SUMMARY
+from safari.experiment.checksums import read_json, read_spec, read_table, reading
+from safari.experiment.directory import METRICS, SUMMARY
 from safari.experiment.sweep.store import CURVE
 
 NO_SETTINGS = ("made", "versions")
@@ -16,15 +16,16 @@ NO_SETTINGS = ("made", "versions")
 
 def finished_row(folder: Path) -> dict[str, Any]:
     """A finished run as a sweep has it."""
-    tables = _tables(folder)
-    curve = pl.read_parquet(folder / METRICS).filter(pl.col("accuracy").is_not_null())
+    tables = read_spec(folder)
+    with reading(folder / METRICS):
+        curve = read_table(folder / METRICS).filter(pl.col("accuracy").is_not_null()).select(CURVE)
     train = tables["train"]
     return {
         "settings": json.dumps({"algorithm.name": tables["algorithm"]["name"], "train.seed": train["seed"]}),
         "seed": train["seed"],
         "precision": train.get("precision", "float32"),
         "device": tables["versions"]["device"],
-        **json.loads((folder / SUMMARY).read_text(encoding="utf-8")),
+        **read_json(folder / SUMMARY),
         **{f"curve_{name}": curve[name].to_list() for name in CURVE},
     }
 
@@ -32,14 +33,10 @@ def finished_row(folder: Path) -> dict[str, Any]:
 def side_by_side(folders: list[Path]) -> pl.DataFrame:
     """A row a run: its folder, all its settings in `spec`, and what a sweep has of it."""
     rows = [
-        {"run": str(folder), "spec": json.dumps(_flat(_tables(folder))), **finished_row(folder)}
+        {"run": str(folder), "spec": json.dumps(_flat(read_spec(folder))), **finished_row(folder)}
         for folder in folders
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _tables(folder: Path) -> dict[str, Any]:
-    return tomllib.loads((folder / SPEC).read_text(encoding="utf-8"))
 
 
 def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:

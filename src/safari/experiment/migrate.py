@@ -10,12 +10,21 @@ import tomli_w
 
 from safari.errors import InputError
 from safari.experiment.checkpoint import pack_table
-from safari.experiment.directory import METRICS, SPEC, SUMMARY, Directory, write_file
+from safari.experiment.checksums import SPEC, read_json, read_spec, read_table
+from safari.experiment.directory import METRICS, SUMMARY, Directory, write_file
 from safari.experiment.old_keys import MOVED
 from safari.experiment.schema import keys_of
 from safari.experiment.spec import read_toml
 from safari.experiment.sweep.cells import SweepSpec, flat, make_cell
-from safari.experiment.sweep.store import CELLS, FINISHED, UNFINISHED, Store, read_plan
+from safari.experiment.sweep.store import (
+    CELLS,
+    UNFINISHED,
+    Store,
+    finished_files,
+    read_plan,
+    read_rows,
+    write_rows,
+)
 from safari.experiment.writing import writing
 from safari.registry import PARTITIONS
 
@@ -108,11 +117,11 @@ def _migrate_file(path: Path) -> str:
 
 def _migrate_run(path: Path) -> str:
     with Directory.open(path) as directory:
-        summary = json.loads((path / SUMMARY).read_text(encoding="utf-8"))
+        summary = read_json(path / SUMMARY)
         if "accuracy_last" not in summary:
             return f"{path} is up to date"
-        directory.write(SPEC, tomli_w.dumps(new_tables(read_toml(path / SPEC))).encode())
-        history = pl.read_parquet(path / METRICS)
+        directory.write(SPEC, tomli_w.dumps(new_tables(read_spec(path))).encode())
+        history = read_table(path / METRICS)
         delivered = pl.coalesce("accuracy_synced", "accuracy").alias("accuracy_synced")
         directory.write(METRICS, pack_table(history.with_columns(delivered).rename(HISTORY)))
         numbers = {NUMBERS.get(name, name): value for name, value in summary.items()}
@@ -125,14 +134,15 @@ def _migrate_sweep(path: Path) -> str:
         plan, store = read_plan(path), Store(directory)
         fresh = SweepSpec(new_tables(plan.base), tuple(new_settings(one) for one in plan.settings))
         rows = 0
-        for file in sorted((path / FINISHED).glob("[!.]*.parquet")):
-            table = pl.read_parquet(file)
+        for file in finished_files(path):
+            table = read_rows(file)
             if "accuracy_last" in table.columns:
-                directory.write(f"{FINISHED}/{file.name}", pack_table(_new_rows(table, fresh.base)))
+                write_rows(path, file.name.partition(".")[0], _new_rows(table, fresh.base))
+                file.unlink()
                 rows += len(table)
         if not rows and fresh == plan:
             return f"{path} is up to date"
-        directory.write(SPEC, tomli_w.dumps(new_tables(read_toml(path / SPEC))).encode())
+        directory.write(SPEC, tomli_w.dumps(new_tables(read_spec(path))).encode())
         store.write_plan(fresh)
         store.write_results(fresh.cells())
         begun = len(list((path / UNFINISHED).glob("*")))

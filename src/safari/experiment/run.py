@@ -1,6 +1,5 @@
 """A single run in a run directory: started, checkpointed, resumed, finished."""
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -11,17 +10,17 @@ from safari.engine.result import Result
 from safari.engine.training import Diverged, Training
 from safari.errors import InputError
 from safari.experiment.checkpoint import pack, pack_table, unpack
+from safari.experiment.checksums import check_files, read_json
 from safari.experiment.directory import (
     CURVES,
     DIAGNOSTICS,
     METRICS,
     MODEL,
-    SPEC,
     SUMMARY,
     Directory,
     refuse_existing,
 )
-from safari.experiment.spec import Spec, complete, read_toml
+from safari.experiment.spec import Spec, complete
 from safari.experiment.versions import versions
 from safari.report.curves import draw_run
 
@@ -47,14 +46,15 @@ def new_run(spec: Spec, out: Path, watch: Watcher) -> Result:
 
 def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Result | None:
     """Go on with the run in `path`; None if it is finished already."""
-    with Directory.open(path) as directory:
+    with Directory.open(path, warn) as directory:
         if directory.finished():
+            check_files(path)
             return None
         directory.sweep()
         saved = directory.load_checkpoint()
         if saved is not None and "about.json" in saved:
             raise InputError("--resume", str(path), "is a federation of Flower; start its app again to go on")
-        given = read_toml(path / SPEC)
+        given = directory.read_spec()
         if "compare" in given:
             raise InputError("--resume", str(path), "is a comparison; use `safari compare --resume`")
         if "made" in given:
@@ -73,7 +73,7 @@ def _training(spec: Spec) -> Training:
 
 
 def read_summary(path: Path) -> dict:
-    return json.loads((path / SUMMARY).read_text(encoding="utf-8"))
+    return read_json(path / SUMMARY)
 
 
 def _train(training: Training, directory: Directory, watch: Watcher) -> Result:

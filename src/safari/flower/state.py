@@ -6,11 +6,14 @@ model.safetensors, summary.json) with events.parquet and participation.parquet b
 
 import json
 from dataclasses import dataclass
+from functools import partial
+from logging import WARNING
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import tomli_w
+from flwr.common import log
 from flwr.serverapp.strategy import Strategy
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
@@ -37,7 +40,8 @@ class Folder:
         if path.is_dir() and not any(path.iterdir()):
             path.rmdir()
         if path.exists():
-            self.directory = Directory.open(path)
+            self.directory = Directory.open(path, partial(log, WARNING))
+            self.directory.read_spec()
             self.directory.sweep()
         else:
             text = tomli_w.dumps({**spec, "versions": versions()})

@@ -1,13 +1,12 @@
 """A reproduction's directory: which tables it is for, and the runs it has so far."""
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from safari.errors import InputError
-from safari.experiment.directory import SPEC
+from safari.experiment.checksums import SPEC, read_spec
 from safari.experiment.sweep import read_sweep
 from safari.paper.compare import Comparison, Results, all_comparisons
 from safari.paper.effects import Effect, effects_of
@@ -50,19 +49,15 @@ def describe(names: list[str], tables: tuple[str, ...], seeds: int | None, fixed
 
 
 def is_reproduction(path: Path) -> bool:
-    return (path / SPEC).is_file() and REPRODUCE in _spec(path)
+    return (path / SPEC).is_file() and REPRODUCE in read_spec(path)
 
 
 def read_reproduction(path: Path) -> Reproduction:
-    if not (path / SPEC).is_file() or REPRODUCE not in _spec(path):
+    if not (path / SPEC).is_file() or REPRODUCE not in read_spec(path):
         raise InputError("--resume", str(path), "was not made by `safari reproduce`")
-    spec = _spec(path)
+    spec = read_spec(path)
     table = spec[REPRODUCE]
     cells, finished = read_sweep(path)
     seeds = table.get("seeds", max(entry.seeds for entry in DATASETS.values()))
     results = Results(finished, seeds, table["fixed_partition"])
     return Reproduction(tuple(table["tables"]), frozenset(table["datasets"]), len(cells), finished, results)
-
-
-def _spec(path: Path) -> dict:
-    return tomllib.loads((path / SPEC).read_text(encoding="utf-8"))

@@ -14,10 +14,9 @@ def convergence_command(
 ) -> None:
     """Theorem 4: the certificate of a finished run, term by term."""
     with command():
-        import polars as pl
-
-        from safari.experiment.directory import DIAGNOSTICS, METRICS, SPEC, SUMMARY
-        from safari.experiment.spec import complete, read_toml
+        from safari.experiment.checksums import read_spec, read_table
+        from safari.experiment.directory import DIAGNOSTICS, METRICS, SUMMARY
+        from safari.experiment.spec import complete
         from safari.report.convergence import certificate_table, convergence_words, measured_table
         from safari.theory.finished_run import findings
 
@@ -27,9 +26,9 @@ def convergence_command(
             raise InputError(
                 "RUN", str(run), "has no diagnostics; train it again with train.diagnostics=true"
             )
-        history, seen = pl.read_parquet(run / METRICS), pl.read_parquet(run / DIAGNOSTICS)
+        history, seen = read_table(run / METRICS), read_table(run / DIAGNOSTICS)
         active = history["kind"] != "idle"
-        rates = _rates(run, complete(read_toml(run / SPEC)))
+        rates = _rates(run, complete(read_spec(run)))
         found = findings(history.filter(active)["kind"].to_list(), seen.filter(active), rates)
         show(measured_table(found))
         show(certificate_table(found))

@@ -1,7 +1,6 @@
 """Putting together what several machines, or several sittings, did of one sweep."""
 
 import shutil
-import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,10 @@ from typing import Any
 import tomli_w
 
 from safari.errors import InputError, check
-from safari.experiment.directory import SPEC, Directory
+from safari.experiment.checksums import read_spec
+from safari.experiment.directory import Directory
 from safari.experiment.sweep.cells import SweepSpec
-from safari.experiment.sweep.store import FINISHED, UNFINISHED, Store, read_plan
+from safari.experiment.sweep.store import UNFINISHED, Store, finished_files, read_finished, read_plan
 from safari.experiment.writing import writing
 
 JOINT, SPAN = "; ", " to "
@@ -30,7 +30,10 @@ def merge(parts: Sequence[Path], out: Path) -> tuple[int, int]:
     spec = SweepSpec(base, tuple(cell.settings for plan in plans for cell in plan.cells()))
     cells = spec.cells()
     spec = SweepSpec(base, tuple(cell.settings for cell in cells))
-    with Directory.create(out, tomli_w.dumps(_about(parts))) as directory:
+    about = _about(parts)
+    for part in parts:
+        read_finished(part)
+    with Directory.create(out, tomli_w.dumps(about)) as directory:
         store = Store(directory)
         store.write_plan(spec)
         for part in parts:
@@ -40,7 +43,7 @@ def merge(parts: Sequence[Path], out: Path) -> tuple[int, int]:
 
 def _about(parts: Sequence[Path]) -> dict[str, Any]:
     """What the first part says of itself, and by which commands, machines and commits all were made."""
-    tables = [tomllib.loads((part / SPEC).read_text(encoding="utf-8")) for part in parts]
+    tables = [read_spec(part) for part in parts]
     facts: dict[str, dict[str, None]] = {}
     for table in tables:
         for name, value in table.get("made", {}).items():
@@ -58,14 +61,15 @@ def _span(dates: Iterable[str]) -> str:
 
 
 def _copy(part: Path, out: Path) -> None:
-    for kind in (FINISHED, UNFINISHED):
-        for source in sorted((part / kind).glob("[!.]*")):
-            target = out / kind / source.name
-            target.parent.mkdir(exist_ok=True)
-            try:
-                if source.is_dir():
-                    shutil.copytree(source, target, dirs_exist_ok=True)
-                else:
-                    shutil.copyfile(source, target)
-            except OSError as error:
-                raise InputError("merge", str(source), f"cannot be copied ({error.strerror})") from None
+    """Copy what is finished, and the saved states of what is not; the same state is copied once."""
+    for source in finished_files(part) + sorted((part / UNFINISHED).glob("[!.]*/round-*")):
+        target = out / source.relative_to(part)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_file():
+                shutil.copyfile(source, target)
+            elif not target.exists():
+                shutil.copytree(source, target)
+        except (OSError, shutil.Error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError("merge", str(source), f"cannot be copied ({reason})") from None

@@ -2,15 +2,15 @@
 
     spec.toml             what was asked for, and the versions that wrote it
     cells.json            the base spec, and what each cell sets beyond it
-    finished/*.parquet    a row a finished cell, its history in lists
-    unfinished/*/         states of runs in progress
+    finished/*.parquet    a row a finished cell, its history in lists; NAME.CHECKSUM.parquet
+    unfinished/*/         states of runs in progress, the last two
     results.parquet       all finished cells, once the sweep is through or stops
+    SHA256SUMS            the checksums of the files beside it
 
 A cell is named by what it computes, so a directory can be copied to another machine and
 gone on with there, and what several machines finished can be put together by copying files.
 """
 
-import io
 import json
 import shutil
 from collections.abc import Sequence
@@ -28,13 +28,23 @@ from safari.devices import kind, on_cpu
 from safari.engine import Log, Training
 from safari.errors import InputError
 from safari.experiment.checkpoint import pack_table
-from safari.experiment.directory import Directory
+from safari.experiment.checksums import (
+    Damaged,
+    digest,
+    parse_table,
+    read_json,
+    reading,
+)
+from safari.experiment.directory import Directory, write_file
 from safari.experiment.sweep.cells import Cell, SweepSpec
 from safari.experiment.versions import commit
 from safari.models import named_leaves
 
 CELLS, FINISHED, UNFINISHED, RESULTS = "cells.json", "finished", "unfinished", "results.parquet"
 STATE, HISTORY, ABOUT = "state.safetensors", "history.parquet", "about.json"
+SIGNED = 16
+"""So many digits of its checksum stand in the name of a file of finished cells."""
+REDONE = "is damaged; remove it, its runs are then redone"
 CURVE = ("round", "kind", "q", "accuracy", "accuracy_round", "loss_round")
 """The columns of a history that a sweep keeps, at the rounds that were evaluated."""
 
@@ -65,8 +75,7 @@ class Store:
     def finish(self, name: str, cells: Sequence[Cell], logs: Sequence[Log]) -> None:
         """Note that `cells` are finished; their saved states are no longer needed."""
         rows = pl.DataFrame([row_of(cell, log) for cell, log in zip(cells, logs, strict=True)])
-        rows = rows.cast({"diverged_at": pl.Int64})
-        self.directory.write(f"{FINISHED}/{name}.parquet", pack_table(rows))
+        write_rows(self.path, name, rows.cast({"diverged_at": pl.Int64}))
         self._superseded({cell.key for cell in cells}, keep=None)
 
     def save(self, name: str, cells: Sequence[Cell], training: Training) -> None:
@@ -102,15 +111,12 @@ class Store:
             files = self.directory.load_checkpoint(f"{UNFINISHED}/{folder.name}")
             if files is None:
                 continue
-            about, stacked = json.loads(files[ABOUT]), load_tensors(files[STATE])
-            history = pl.read_parquet(io.BytesIO(files[HISTORY]))
-            self._held[folder.name] = set(about["cells"])
-            for place, key in enumerate(about["cells"]):
-                if key in finished or (key in latest and latest[key].done >= about["done"]):
-                    continue
-                mine = history.filter(pl.col("cell") == key).drop("cell")
-                leaves = {name: leaf[place] for name, leaf in stacked.items()}
-                latest[key] = Saved(about["done"], leaves, mine)
+            with reading(folder, f"is damaged; remove {folder}, its runs then begin anew"):
+                saved = _unpack(files)
+            self._held[folder.name] = set(saved)
+            for key, one in saved.items():
+                if key not in finished and (key not in latest or latest[key].done < one.done):
+                    latest[key] = one
         return latest
 
     def write_results(self, cells: Sequence[Cell]) -> pl.DataFrame:
@@ -118,6 +124,23 @@ class Store:
         results = in_order(read_finished(self.path), cells)
         self.directory.write(RESULTS, pack_table(with_settings(results)))
         return results
+
+
+def _unpack(files: dict[str, bytes]) -> dict[str, Saved]:
+    """The cells of a saved state, by their names."""
+    about, stacked, history = (
+        json.loads(files[ABOUT]),
+        load_tensors(files[STATE]),
+        parse_table(files[HISTORY]),
+    )
+    return {
+        key: Saved(
+            about["done"],
+            {name: leaf[place] for name, leaf in stacked.items()},
+            history.filter(pl.col("cell") == key).drop("cell"),
+        )
+        for place, key in enumerate(about["cells"])
+    }
 
 
 def restore(training: Training, saved: Sequence[Saved]) -> None:
@@ -140,24 +163,39 @@ def plan_bytes(spec: SweepSpec) -> bytes:
 def read_plan(path: Path) -> SweepSpec:
     if not (path / CELLS).is_file():
         raise InputError("--resume", str(path), f"is not a sweep (no {CELLS} in it)")
-    plan = json.loads((path / CELLS).read_text(encoding="utf-8"))
-    return SweepSpec(plan["base"], tuple(plan["cells"]))
+    plan = read_json(path / CELLS)
+    with reading(path / CELLS):
+        return SweepSpec(plan["base"], tuple(plan["cells"]))
 
 
 def read_finished(path: Path) -> pl.DataFrame:
     """All finished cells of a sweep's directory, each once."""
-    files = sorted((path / FINISHED).glob("[!.]*.parquet"))
+    files = finished_files(path)
     if not files:
         return pl.DataFrame(schema={"cell": pl.String})
-    together = pl.concat([_read(file) for file in files], how="diagonal_relaxed")
+    together = pl.concat([read_rows(file) for file in files], how="diagonal_relaxed")
     return together.unique("cell", keep="first", maintain_order=True)
 
 
-def _read(file: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(file)
-    except (pl.exceptions.PolarsError, OSError):
-        raise InputError("directory", str(file), "is damaged; remove it, its runs are then redone") from None
+def finished_files(path: Path) -> list[Path]:
+    return sorted((path / FINISHED).glob("[!.]*.parquet"))
+
+
+def write_rows(path: Path, name: str, rows: pl.DataFrame) -> None:
+    """Write finished cells into a file that bears its checksum in its name, wherever it is copied."""
+    content = pack_table(rows)
+    write_file(path / FINISHED / f"{name}.{digest(content)[:SIGNED]}.parquet", content)
+
+
+def read_rows(file: Path) -> pl.DataFrame:
+    """The finished cells of one file; those of older versions have no checksum."""
+    content, (_, *signed) = file.read_bytes(), file.stem.split(".")
+    if signed and digest(content)[:SIGNED] != signed[0]:
+        raise Damaged(file, REDONE)
+    with reading(file, REDONE):
+        rows = parse_table(content)
+        rows["cell"]
+        return rows
 
 
 def in_order(finished: pl.DataFrame, cells: Sequence[Cell]) -> pl.DataFrame:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -71,10 +72,14 @@ def new_sweep(spec: SweepSpec, out: Path, watch: Watcher, about: dict[str, Any])
         return _carry_out(Store(directory), cells, make_plan(prepared), {}, watch)
 
 
-def resume_sweep(path: Path, watch: Watcher) -> pl.DataFrame:
-    """Go on with the sweep in `path`; finished cells are left as they are."""
-    with Directory.open(path) as directory:
+def resume_sweep(path: Path, watch: Watcher, warn: Callable[[str], None] = warnings.warn) -> pl.DataFrame:
+    """Go on with the sweep in `path`; finished cells are left as they are.
+
+    `warn` is told of states that are damaged, where those before them are taken.
+    """
+    with Directory.open(path, warn) as directory:
         directory.sweep()
+        directory.read_spec()
         store = Store(directory)
         cells = read_plan(path).cells()
         finished = set(read_finished(path)["cell"])
