@@ -31,7 +31,7 @@ def prepared(seed, server_samples, per_round, rate=0.1, q=0.6):
 
 
 def padded(run, held, server_most, slots):
-    federation = run.task.federation.padded(held, server_most)
+    federation = run.task.federation.padded(held, server_most, 0)
     roster = replace(run.roster, slots=slots)
     return eqx.tree_at(lambda run: (run.task.federation, run.roster), run, (federation, roster))
 

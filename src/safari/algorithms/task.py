@@ -88,7 +88,7 @@ class Task(eqx.Module):
         def add(total: Params, batch: Batch) -> Params:
             return jax.tree.map(jnp.add, total, jax.grad(self.loss)(params, batch))
 
-        return self._over_shard(add, jax.tree.map(jnp.zeros_like, params), shard)
+        return self.over_shard(add, jax.tree.map(jnp.zeros_like, params), shard, self._largest)
 
     def accuracy(self, params: Params, shard: Shard) -> Float[Array, ""]:
         """The share of a shard's samples that the model gets right."""
@@ -97,12 +97,19 @@ class Task(eqx.Module):
             right = jnp.argmax(self.logits(params, batch.x), axis=1) == batch.y
             return total + jnp.sum(batch.weight * right)
 
-        return self._over_shard(add, jnp.float32(0), shard)
+        return self.over_shard(add, jnp.float32(0), shard, self._largest)
 
-    def _over_shard(self, add: Callable[[T, Batch], T], total: T, shard: Shard) -> T:
-        """`add` of all batches of a shard, none of them augmented; the weights add up to one over all."""
+    @property
+    def _largest(self) -> int:
+        """The samples of the largest holder, the server among them."""
+        return max(self.federation.largest, self.federation.server_most)
+
+    def over_shard(self, add: Callable[[T, Batch], T], total: T, shard: Shard, most: int) -> T:
+        """`add` of all batches of a shard of `most` samples at the most, none of them augmented.
+
+        The weights add up to one over all batches; samples beyond the shard weigh 0.
+        """
         federation = self.federation
-        most = max(federation.largest, federation.server_most)
         size = min(GRADIENT_BATCH, most)
 
         def step(total: T, number: Int[Array, ""]) -> tuple[T, None]:

@@ -53,8 +53,8 @@ class Federation(eqx.Module):
     The static sizes are what array shapes need; everything else is a leaf, so federations
     of equal shape can be stacked. `largest` and `median_size` are the sizes of the largest and
     of the median client; `ragged` says whether sizes differ. `server_most` bounds the server's
-    samples, so that servers of different sizes can be made of one shape; `validation_most` is the
-    number of validation samples.
+    samples and `validation_most` the validation samples, so that servers of different sizes can be made of
+    one shape.
 
     Examples:
         >>> import safari
@@ -102,10 +102,10 @@ class Federation(eqx.Module):
             augment=augment,
         )
 
-    def padded(self, held: int, server_most: int) -> "Federation":
-        """The same federation in arrays for `held` samples in all and `server_most` of the server."""
+    def padded(self, held: int, server_most: int, validation_most: int) -> "Federation":
+        """The same federation in arrays for `held` samples in all, so many of the server and held out."""
         samples = jnp.pad(self.samples, (0, held - len(self.samples)))
-        return replace(self, samples=samples, server_most=server_most)
+        return replace(self, samples=samples, server_most=server_most, validation_most=validation_most)
 
     @property
     def server_samples(self) -> int:

@@ -32,19 +32,26 @@ HISTORY_SCHEMA: dict[str, Any] = {
 """A row a round, then a column for each number that the algorithm's notes carry. `q` was the
 probability of a client round (null where no coin is tossed); `cohort` was sent the model, `reported`
 sent it back. `accuracy`, `loss` and `class_accuracy` are of the model that would be delivered after
-the round: the one that the last round left in which the server acted, before the first such round the
-current one. `accuracy_round` and `loss_round` are of the model after the round. All are on the test
-set, null where it was not evaluated, and for a class without test samples."""
+the round (see `deliver`); `accuracy_round` and `loss_round` are of the model after the round. All are
+on the test set, null where it was not evaluated, and for a class without test samples."""
+
+VALIDATION_SCHEMA: dict[str, Any] = {
+    "validation_balanced_accuracy": pl.Float64,
+    "validation_loss": pl.Float64,
+}
+"""Columns more, where the server holds samples out: of the model after the round, on those samples."""
 
 
-def history_schema(columns: tuple[str, ...] = ()) -> dict[str, Any]:
+def history_schema(columns: tuple[str, ...] = (), validated: bool = False) -> dict[str, Any]:
     """The columns of a history, those of an algorithm's own last."""
-    return {**HISTORY_SCHEMA, **dict.fromkeys(columns, pl.Float64)}
+    validation = VALIDATION_SCHEMA if validated else {}
+    return {**HISTORY_SCHEMA, **validation, **dict.fromkeys(columns, pl.Float64)}
 
 
 def empty_history(run: Run) -> pl.DataFrame:
     """The history of a run before its first round."""
-    return pl.DataFrame(schema=history_schema(run.algorithm.columns))
+    validated = run.task.federation.validation_most > 0
+    return pl.DataFrame(schema=history_schema(run.algorithm.columns, validated))
 
 
 def history_of(
@@ -72,11 +79,19 @@ def history_of(
             "loss_round": _where(seen, rows.score.loss),
             "bytes_down": _bytes(rows.down, model_bytes, asked),
             "bytes_up": _bytes(rows.up, model_bytes, answered),
+            **_validated(rows.validation, seen),
             **columns,
         },
-        schema=history_schema(tuple(columns)),
+        schema=history_schema(tuple(columns), rows.validation is not None),
         strict=False,
     )
+
+
+def _validated(validation: Any, seen: np.ndarray) -> dict[str, list[float | None]]:
+    if validation is None:
+        return {}
+    found = (validation.balanced_accuracy, validation.loss)
+    return {name: _where(seen, values) for name, values in zip(VALIDATION_SCHEMA, found, strict=True)}
 
 
 def _bytes(models: np.ndarray, model_bytes: int, clients: np.ndarray) -> np.ndarray:

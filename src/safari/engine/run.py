@@ -12,8 +12,19 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from safari.algorithms import Algorithm, Precision, Task, Turn
 from safari.data import Federation
-from safari.devices import placed
-from safari.engine.evaluation import Score, evaluate, no_score
+from safari.engine.delivery import (
+    DELIVER,
+    AfterRound,
+    Deliver,
+    Kept,
+    check_deliver,
+    delivered_score,
+    kept_after,
+    nothing_kept,
+    scored,
+)
+from safari.engine.evaluation import Score, no_score
+from safari.engine.validation import Best, Validation, no_best, not_validated, validated
 from safari.errors import check_count, check_seed, naming
 from safari.models import Model, Params
 from safari.participation import Cohort, Participation, Roster
@@ -29,28 +40,23 @@ class Run(eqx.Module):
     streams: Streams
     rounds: int = eqx.field(static=True)
     evaluate_every: int = eqx.field(static=True)
-
-
-class Synced(eqx.Module):
-    """The model that the last round left in which the server acted, whether there was one, its score."""
-
-    params: Params
-    exists: Bool[Array, ""]
-    score: Score
+    deliver: Deliver = eqx.field(static=True, default=DELIVER)
 
 
 class Carry(eqx.Module):
-    """All that changes from round to round."""
+    """All that changes from round to round; `best` is None where nothing is held out."""
 
     state: PyTree[Any]
     availability: PyTree[Any]
-    synced: Synced
+    kept: Kept
+    best: Best | None
 
 
 class Record(eqx.Module):
     """What is kept of a round.
 
-    `score` is of the model after the round, `delivered` of the one that would be handed over.
+    `score` is of the model after the round, `delivered` of the one that would be handed over. `validation`
+    is of the model after the round, on the samples that the server holds out; None where it holds out none.
     """
 
     kind: Int[Array, ""]
@@ -63,6 +69,7 @@ class Record(eqx.Module):
     evaluated: Bool[Array, ""]
     score: Score
     delivered: Score
+    validation: Validation | None
     finite: Bool[Array, ""]
 
 
@@ -75,6 +82,8 @@ def prepare(
     seed: int,
     evaluate_every: int,
     precision: Precision,
+    *,
+    deliver: Deliver = DELIVER,
 ) -> Run:
     """Check that the parts fit together and bind them into a `Run`.
 
@@ -84,9 +93,10 @@ def prepare(
     check_train(rounds, seed, evaluate_every)
     with naming("participation"):
         roster = participation.resolve(federation.size, seed)
+    check_deliver(deliver, federation)
     algorithm, federation = algorithm.bind(federation, seed)
     task = Task(model, federation, precision)
-    run = Run(task, algorithm, roster, streams_of(seed), rounds, evaluate_every)
+    run = Run(task, algorithm, roster, streams_of(seed), rounds, evaluate_every, deliver)
     return jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float | int) else leaf, run)
 
 
@@ -107,8 +117,9 @@ def initial_params(run: Run) -> Params:
 def start(run: Run) -> Carry:
     """The carry before the first round."""
     params = initial_params(run)
-    synced = Synced(params, placed(False), no_score(run.task))
-    return Carry(run.algorithm.init(params, run.task), run.roster.init(run.streams), synced)
+    kept = nothing_kept(run.task, params, run.deliver)
+    state, availability = run.algorithm.init(params, run.task), run.roster.init(run.streams)
+    return Carry(state, availability, kept, no_best(run.task))
 
 
 def draw_turn(run: Run, availability: PyTree[Any], number: Int[Array, ""]) -> tuple[PyTree[Any], Array, Turn]:
@@ -132,43 +143,16 @@ def one_round(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Re
     state, note = run.algorithm.round(carry.state, run.task, turn)
     model = run.algorithm.deliver(state)
     due = ((number + 1) % run.evaluate_every == 0) | (number + 1 == run.rounds)
-    score = jax.lax.cond(due, lambda: _score(run, model), lambda: no_score(run.task))
-    synced = carry.synced
-    if note.server is not False:
-        synced = _synced(run, model, note.server, due, score, carry.synced)
-    delivered = _where(synced.exists, synced.score, score)
+    score = jax.lax.cond(due, lambda: scored(run.task, model), lambda: no_score(run.task))
+    validation, best, is_best = validated(run.task, model, carry.best, due, number)
+    now = AfterRound(model, score, due, note.server, is_best)
+    kept = kept_after(run.task, run.deliver, run.evaluate_every, carry.kept, now)
     finite = jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]).all()
     record = Record(
         note.kind(), note.q, note.down, note.up, note.columns, available.sum(), turn.cohort, due, score,
-        delivered, finite,
+        delivered_score(kept, score), validation, finite,
     )  # fmt: skip
-    return Carry(state, availability, synced), record
-
-
-def _synced(
-    run: Run, model: Params, acted: Bool[Array, ""] | bool, due: Bool[Array, ""], score: Score, before: Synced
-) -> Synced:
-    """The model that the last round left in which the server acted, scored whenever scores are due.
-
-    Where every round is scored its score is known already; otherwise it has to be computed.
-    """
-    acted = jnp.asarray(acted)
-    params, exists = _where(acted, model, before.params), before.exists | acted
-    if run.evaluate_every == 1:
-        return Synced(params, exists, _where(acted, score, before.score))
-
-    def score_now() -> Score:
-        return run.task.choose(exists & ~acted, lambda: _score(run, params), lambda: score)
-
-    return Synced(params, exists, jax.lax.cond(due, score_now, lambda: before.score))
-
-
-def _score(run: Run, params: Params) -> Score:
-    return run.task.once(lambda: evaluate(run.task, params))
-
-
-def _where(condition: Bool[Array, ""], then: Any, otherwise: Any) -> Any:
-    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), then, otherwise)
+    return Carry(state, availability, kept, best), record
 
 
 def blank_record(run: Run) -> Record:
@@ -178,4 +162,5 @@ def blank_record(run: Run) -> Record:
     cohort = Cohort(places, places > 0, places > 0)
     number, columns = jnp.float32(0), {name: jnp.float32(0) for name in run.algorithm.columns}
     score = no_score(run.task)
-    return Record(zero, number, number, number, columns, zero, cohort, no, score, score, no)
+    validation = None if no_best(run.task) is None else not_validated()
+    return Record(zero, number, number, number, columns, zero, cohort, no, score, score, validation, no)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from safari.algorithms import Algorithm, Precision, Safari
 from safari.data import Federation
+from safari.engine.delivery import DELIVER, Deliver
 from safari.engine.result import Result
 from safari.engine.run import prepare
 from safari.engine.training import Diverged, Training
@@ -21,6 +22,7 @@ def train(
     seed: int = 0,
     evaluate_every: int = 1,
     precision: Precision = "float32",
+    deliver: Deliver = DELIVER,
     diagnostics: bool = False,
     on_progress: Callable[[Training], None] | None = None,
 ) -> Result:
@@ -36,6 +38,11 @@ def train(
         evaluate_every: the test set is scored every so many rounds, and after the last.
         precision: that of the model's products: `float32`, or the faster `tf32` and `bfloat16` of
             GPUs. Parameters are float32 throughout.
+        deliver: which model is delivered: `synced`, the one that the last round left in which the server
+            acted (before the first such round the current one); `last`, the one after the last round;
+            `best`, of the evaluated rounds the one with the highest balanced accuracy on the
+            federation's validation samples (the lower loss breaks ties); `average`, of the models that
+            rounds left in which the server acted, where each weighs 0.9 times as much as the next.
         diagnostics: estimate in every round what the theory asks for (gradients, biases, noise,
             curvature), without changing the run.
         on_progress: called about twice a second with the training so far.
@@ -56,8 +63,9 @@ def train(
         ['client', 'client', 'client']
     """
     run = prepare(
-        federation, algorithm, as_model(model), participation, rounds, seed, evaluate_every, precision
-    )
+        federation, algorithm, as_model(model), participation, rounds, seed, evaluate_every, precision,
+        deliver=deliver,
+    )  # fmt: skip
     training = Training(run, diagnostics=diagnostics)
     while not training.finished:
         training.advance()

@@ -198,7 +198,7 @@ class Training:
         for run, carry, history, at in zip(self.runs, carries, self.histories(), self.diverged, strict=True):
             excluded = run.roster.excluded_clients
             state: Any = carry.state
-            params = carry.synced.params if bool(carry.synced.exists) else run.algorithm.deliver(state)
+            params = carry.kept.params if bool(carry.kept.exists) else run.algorithm.deliver(state)
             task = run.task
             found.append(
                 Result(

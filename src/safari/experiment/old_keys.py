@@ -1,4 +1,4 @@
-"""Keys of specs as they were written before partitions and the server's set had tables of their own."""
+"""Keys that stand in another table than one may think, or stood there in earlier versions."""
 
 from typing import Any
 
@@ -24,3 +24,16 @@ def refuse_old_keys(path: str, given: dict[str, Any]) -> None:
         if key in MOVED:
             hint = f"is {path}.{MOVED[key]} now; `safari migrate FILE` rewrites specs and sweep directories"
             raise InputError(f"{path}.{key}", value, hint)
+
+
+MISPLACED = {"algorithm.deliver": "train.deliver"}
+"""Keys that one may look for in a table, and where they are."""
+
+
+def refuse_misplaced_keys(path: str, given: dict[str, Any]) -> None:
+    """Name the right key; the choice is the same for every algorithm."""
+    for key, value in given.items():
+        if place := MISPLACED.get(f"{path}.{key}"):
+            raise InputError(
+                f"{path}.{key}", value, f"write {place} instead: it is the same for all algorithms"
+            )

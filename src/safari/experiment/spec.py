@@ -15,7 +15,7 @@ from safari.data import Federation, File, Partition, ServerSet, federate
 from safari.data.sources import source_class
 from safari.engine import Run, check_train, prepare, train
 from safari.errors import InputError, naming, unknown_name
-from safari.experiment.old_keys import refuse_old_keys
+from safari.experiment.old_keys import refuse_misplaced_keys, refuse_old_keys
 from safari.experiment.schema import NAME, Key, build, keys_of, keys_of_class, making, read_noun, read_table
 from safari.experiment.trial import prepare_tried
 from safari.experiment.versions import versions
@@ -55,8 +55,11 @@ class Spec:
         federation = self.federation() if federation is None else federation
         parts = (federation, self.algorithm(), self.model(federation), self.participation())
         settings = tuple(train_table[key] for key in ("rounds", "seed", "evaluate_every", "precision"))
+        options = {"deliver": train_table["deliver"]}
         own = self.own_classes()
-        return prepare_tried(own, *parts, *settings) if own else prepare(*parts, *settings)
+        if own:
+            return prepare_tried(own, *parts, *settings, **options)
+        return prepare(*parts, *settings, **options)
 
     def federation(self) -> Federation:
         table = dict(self.tables["data"])
@@ -220,6 +223,7 @@ def _read_algorithm(given: Any) -> dict[str, Any]:
     """
     if not isinstance(given, dict):
         raise InputError("algorithm", given, "must be a table")
+    refuse_misplaced_keys("algorithm", given)
     name = Key(str, "safari").read(f"algorithm.{NAME}", given.get(NAME, "safari"))
     cls = _algorithm_class(name)
     keys = keys_of_class(cls, f"algorithm.{NAME}", name)

@@ -16,6 +16,7 @@ from jaxtyping import PyTree
 from safari.algorithms import Algorithm, Client, ClientAlgorithm
 from safari.data import Dataset, Federation
 from safari.engine import HISTORY_SCHEMA, Run, Training, draw_turn, initial_params, prepare, start
+from safari.engine.result import VALIDATION_SCHEMA
 from safari.engine.run import one_round
 from safari.errors import InputError, naming
 from safari.models import Model
@@ -40,6 +41,7 @@ def prepare_tried(
     rounds: int,
     seed: int,
     *settings: Any,
+    **options: Any,
 ) -> Run:
     """`prepare`, once the user's own classes have been tried.
 
@@ -57,13 +59,13 @@ def prepare_tried(
         static = jax.tree.structure((algorithm, model, participation.availability))
         case = (tuple(own.items()), static, federation.dataset.shape, federation.size)
         if case in _PASSED:
-            return prepare(*parts)
+            return prepare(*parts, **options)
     with _blaming(own, "participation", "fails"):
         _try_availability(participation, federation.size, seed)
     with _blaming(own, "model", "fails"):
         _try_model(model, federation.dataset, seed)
     with _blaming(own, "algorithm", "fails in the first round"):
-        run = prepare(*parts)
+        run = prepare(*parts, **options)
         for part in run.algorithm.parts():
             if isinstance(part, ClientAlgorithm) and is_own(ALGORITHMS.name_of(type(part))):
                 jax.eval_shape(partial(_try_moves, part, run))
@@ -130,7 +132,7 @@ def _try_round(run: Run) -> None:
     noted, named = sorted(record.columns), sorted(run.algorithm.columns)
     if noted != named:
         raise Unsound(f"its notes have the columns {noted}, its `columns` names {named}")
-    if taken := [name for name in named if name in HISTORY_SCHEMA]:
+    if taken := [name for name in named if name in {**HISTORY_SCHEMA, **VALIDATION_SCHEMA}]:
         raise Unsound(f"every history has a column {taken[0]} already; call it something else")
 
 

@@ -13,7 +13,7 @@ from safari.algorithms import ClientAlgorithm, ClientState, Reports, Safari, Ser
 from safari.engine import Run, initial_params
 from safari.engine.compiled import keep_compiled_programs
 from safari.engine.evaluation import evaluate
-from safari.errors import InputError
+from safari.errors import InputError, check
 from safari.experiment.spec import Spec, load_spec
 from safari.flower.arrays import Arrays
 from safari.models import Params, from_named, named_arrays
@@ -116,7 +116,14 @@ class Job(Deployed):
 
     def __init__(self, spec: Spec):
         self.spec = spec
+        refuse_what_fleets_lack(spec.tables["train"])
         super().__init__(spec.prepare(), spec.tables["algorithm"]["name"])
+
+
+def refuse_what_fleets_lack(train: dict[str, Any]) -> None:
+    """A fleet delivers the model that the last server round left, and nothing else under another name."""
+    deliver = train["deliver"]
+    check(deliver == "synced", "train.deliver", deliver, "cannot run on Flower; only synced can")
 
 
 def deployable_clients(run: Run, name: str) -> ClientAlgorithm:

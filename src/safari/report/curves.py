@@ -35,7 +35,7 @@ def draw_run(result: Result) -> bytes:
             where="post",
             color=COLOURS[2],
             linewidth=2.2,
-            label="delivered: after the last server round",
+            label="delivered model",
         )
     _ceiling(axes, None if result.coverage is None else result.coverage.accuracy_ceiling)
     good = f"Delivered model: {result.accuracy:.1%} of the test set right"

@@ -123,12 +123,13 @@ def _loose_key(one: Prepared) -> Any:
         federation.median_size,
         federation.ragged,
         federation.augment,
+        federation.validation_most > 0,
     )
     not_the_source = ("partition", "server", "augment", "seed")
     data = {key: value for key, value in one.cell.spec.tables["data"].items() if key not in not_the_source}
     return (
         shape_key((run.algorithm, run.task.model, run.roster.availability)),
-        (run.task.precision, run.rounds, run.evaluate_every, one.done),
+        (run.task.precision, run.rounds, run.evaluate_every, run.deliver, one.done),
         (sizes, json.dumps(data, sort_keys=True)),
     )
 
@@ -151,13 +152,15 @@ def _bands(group: list[Prepared]) -> list[list[Prepared]]:
 def _padded(group: list[Prepared]) -> list[Prepared]:
     held = max(len(one.run.task.federation.samples) for one in group)
     server_most = max(one.run.task.federation.server_most for one in group)
+    validation_most = max(one.run.task.federation.validation_most for one in group)
     slots = max(one.run.roster.slots for one in group)
 
     def pad(one: Prepared) -> Prepared:
-        sizes = (len(one.run.task.federation.samples), one.run.task.federation.server_most)
-        if (*sizes, one.run.roster.slots) == (held, server_most, slots):
+        federation = one.run.task.federation
+        sizes = (len(federation.samples), federation.server_most, federation.validation_most)
+        if (*sizes, one.run.roster.slots) == (held, server_most, validation_most, slots):
             return one
-        federation = one.run.task.federation.padded(held, server_most)
+        federation = federation.padded(held, server_most, validation_most)
         roster = replace(one.run.roster, slots=slots)
         run = eqx.tree_at(lambda run: (run.task.federation, run.roster), one.run, (federation, roster))
         return replace(one, run=run)
