@@ -5,6 +5,10 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
+MOST_INT = 2**31 - 1
+LEAST_FLOAT, MOST_FLOAT = 1.2e-38, 3.4e38
+"""Of the numbers that programs compute with: what is smaller is 0 there, and what is larger infinite."""
+
 
 class InputError(ValueError):
     """Something the user wrote cannot be used.
@@ -56,18 +60,21 @@ def check_fraction(key: str, value: float) -> None:
 
 def check_positive(key: str, value: float) -> None:
     check(0.0 < value < float("inf"), key, value, "must be above 0")
+    check(LEAST_FLOAT <= value <= MOST_FLOAT, key, value, f"must be from {LEAST_FLOAT} to {MOST_FLOAT}")
 
 
 def check_not_negative(key: str, value: float) -> None:
     check(0.0 <= value < float("inf"), key, value, "must be 0 or more")
+    check(value <= MOST_FLOAT, key, value, f"must be {MOST_FLOAT} at the most")
 
 
-def check_count(key: str, value: int, least: int = 1) -> None:
+def check_count(key: str, value: int, least: int = 1, most: int = MOST_INT) -> None:
     check(value >= least, key, value, f"must be a whole number of at least {least}")
+    check(value <= most, key, value, f"must be {most} at the most")
 
 
 def check_seed(key: str, value: int) -> None:
-    check(0 <= value < 2**31, key, value, "must be a whole number from 0 to 2147483647")
+    check(0 <= value <= MOST_INT, key, value, "must be a whole number from 0 to 2147483647")
 
 
 def check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:

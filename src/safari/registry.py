@@ -124,12 +124,19 @@ class Registry:
             raise InputError(key, name, f"{unknown_name(name, ours, 'name')}, or module:Class")
         if not (isinstance(found, type) and issubclass(found, base)):
             raise InputError(key, name, f"is not a subclass of safari.{base.__name__}")
+        refuse_abstract(found, name, key)
         return found
 
 
 def is_own(name: str) -> bool:
     """Whether a name is that of a user's own class."""
     return ":" in name
+
+
+def refuse_abstract(cls: type, name: str, key: str) -> None:
+    """Raise `InputError` if a class leaves methods open, as the base of a family does."""
+    if missing := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise InputError(key, name, f"leaves {', '.join(missing)} open; name a class that has everything")
 
 
 def own_class(name: str, key: str) -> Any:

@@ -14,6 +14,7 @@ import polars as pl
 from safari.data import Coverage
 from safari.devices import cores, on_cpu
 from safari.engine.diagnostics import Observer
+from safari.engine.size import check_fits
 from safari.engine.training import Training
 from safari.errors import InputError
 from safari.experiment.spec import Spec, complete
@@ -107,6 +108,7 @@ class Pilot:
         """
         spec = complete({**self.given, "algorithm": {**self.given.get("algorithm", {}), "name": "safari"}})
         run = spec.prepare()
+        check_fits(run)
         training = Training(run)
         while training.done < min(WARM_ROUNDS, run.rounds) and not training.finished:
             training.advance(min(WARM_ROUNDS, run.rounds) - training.done)

@@ -1,6 +1,9 @@
 """An optimiser on the server, fed with the averaged update: FedAdam, or any of optax."""
 
+import inspect
+import warnings
 from abc import abstractmethod
+from functools import lru_cache
 
 import jax
 import jax.numpy as jnp
@@ -84,14 +87,31 @@ class FedOpt(ServerOptimised):
     optimizer: str = "sgd"
 
     def __check_init__(self) -> None:
-        try:
-            usable = isinstance(getattr(optax, self.optimizer)(0.1), optax.GradientTransformation)
-        except (AttributeError, TypeError):
-            usable = False
-        if not usable:
-            raise InputError(
-                "optimizer", self.optimizer, "must be an optimiser of optax: adam, yogi, adagrad, ..."
-            )
+        if (wrong := _unusable(self.optimizer)) is not None:
+            hint = f"must be an optimiser of optax that {wrong}: adam, yogi, adagrad, ..."
+            raise InputError("optimizer", self.optimizer, hint)
 
     def optimiser(self) -> optax.GradientTransformation:
         return getattr(optax, self.optimizer)(self.global_rate)
+
+
+@lru_cache(maxsize=128)
+def _unusable(name: str) -> str | None:
+    """What an optimiser must do that this one does not; None if it can be used."""
+    make, needs_a_rate = getattr(optax, name, None), "needs no more than a learning rate"
+    if name.startswith("scale_by_") or not inspect.isfunction(make):
+        return needs_a_rate
+    if "learning_rate" not in inspect.signature(make).parameters:
+        return needs_a_rate
+    params = {"weight": jax.ShapeDtypeStruct((2, 3), jnp.float32)}
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            optimiser = make(0.1)
+            before = jax.eval_shape(optimiser.init, params)
+            _, after = jax.eval_shape(optimiser.update, params, before, params)
+    except Exception:  # what an optimiser that wants more does without it is its own affair
+        return "needs gradients alone"
+    if any(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in jax.tree.leaves(before)):
+        return "draws nothing at random"
+    shapes = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(state)] for state in (before, after)]
+    return None if shapes[0] == shapes[1] else "keeps the shape of its state"

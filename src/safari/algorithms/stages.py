@@ -11,7 +11,7 @@ from safari.algorithms.fedavg import FedAvg
 from safari.algorithms.server_sgd import ServerSGD
 from safari.algorithms.task import Task
 from safari.data import Federation
-from safari.errors import check_not_negative
+from safari.errors import check_count
 from safari.models import Params
 
 
@@ -58,7 +58,7 @@ class Stages(Algorithm):
     rounds: int = 10
 
     def __check_init__(self) -> None:
-        check_not_negative("rounds", self.rounds)
+        check_count("rounds", self.rounds, 0)
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]

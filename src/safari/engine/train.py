@@ -7,6 +7,7 @@ from safari.data import Federation
 from safari.engine.delivery import DELIVER, Deliver
 from safari.engine.result import Result
 from safari.engine.run import prepare
+from safari.engine.size import check_fits
 from safari.engine.training import Diverged, Training
 from safari.models import Logistic, Model, as_model
 from safari.participation import Participation
@@ -66,6 +67,7 @@ def train(
         federation, algorithm, as_model(model), participation, rounds, seed, evaluate_every, precision,
         deliver=deliver,
     )  # fmt: skip
+    check_fits(run)
     training = Training(run, diagnostics=diagnostics)
     while not training.finished:
         training.advance()

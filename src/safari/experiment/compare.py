@@ -17,7 +17,7 @@ from safari.experiment.finished import side_by_side
 from safari.experiment.run import read_summary
 from safari.experiment.schema import NAME
 from safari.experiment.spec import complete, set_key
-from safari.experiment.sweep.cells import ALGORITHM, SEED, SweepSpec
+from safari.experiment.sweep.cells import ALGORITHM, MOST_RUNS, SEED, SweepSpec
 from safari.experiment.sweep.store import RESULTS
 from safari.experiment.writing import writing
 from safari.registry import ALGORITHMS
@@ -54,7 +54,7 @@ def comparison_spec(given: dict[str, Any], algorithms: Sequence[str], seeds: int
     The client table of a spec is written for one method. It says so here, so that keys which only
     that method has are left out for the others.
     """
-    check_count("--seeds", seeds)
+    check_count("--seeds", seeds, most=MOST_RUNS // max(len(algorithms), 1))
     check(bool(algorithms), "--algorithms", list(algorithms), "needs at least one")
     once = len(algorithms) == len(set(algorithms))
     check(once, "--algorithms", list(algorithms), "needs each once")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from safari.engine.model_file import pack_model
 from safari.engine.result import Result
+from safari.engine.size import check_fits
 from safari.engine.training import Diverged, Training
 from safari.errors import InputError
 from safari.experiment.checkpoint import pack, pack_table, unpack
@@ -69,7 +70,9 @@ def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Resul
 
 
 def _training(spec: Spec) -> Training:
-    return Training(spec.prepare(), diagnostics=spec.tables["train"]["diagnostics"])
+    run = spec.prepare()
+    check_fits(run)
+    return Training(run, diagnostics=spec.tables["train"]["diagnostics"])
 
 
 def read_summary(path: Path) -> dict:

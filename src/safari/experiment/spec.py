@@ -22,7 +22,7 @@ from safari.experiment.versions import versions
 from safari.models import Logistic, Model, build_module
 from safari.participation import Participation
 from safari.randomness import streams_of
-from safari.registry import ALGORITHMS, MODELS, is_own, own_class
+from safari.registry import ALGORITHMS, MODELS, is_own, own_class, refuse_abstract
 
 TABLES = ("data", "participation", "model", "algorithm", "train")
 NOT_TRAIN = ("federation", "algorithm", "model", "participation", "on_progress")
@@ -186,6 +186,7 @@ def model_class(name: str) -> type:
     found = own_class(name, key) if is_own(name) else MODELS.find(name, key)
     if not (isinstance(found, type) and issubclass(found, eqx.Module)):
         raise InputError(key, name, "is not a subclass of safari.Model or equinox.Module")
+    refuse_abstract(found, name, key)
     return found
 
 

@@ -18,6 +18,7 @@ from safari.data import Dataset, Federation
 from safari.engine import HISTORY_SCHEMA, Run, Training, draw_turn, initial_params, prepare, start
 from safari.engine.result import VALIDATION_SCHEMA
 from safari.engine.run import one_round
+from safari.engine.size import check_fits
 from safari.errors import InputError, naming
 from safari.models import Model
 from safari.participation import Participation
@@ -137,6 +138,7 @@ def _try_round(run: Run) -> None:
 
 
 def _train_one_round(run: Run) -> None:
+    check_fits(run)
     training = Training(run, devices=jax.devices()[:1])
     training.advance(most=1)
     for leaf in jax.tree.leaves(training.carry.state.params):

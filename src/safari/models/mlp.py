@@ -6,9 +6,11 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, Key
 
-from safari.errors import check_count
+from safari.errors import check, check_count
 from safari.models.base import Model, Params
 from safari.models.dense import dense, init_dense
+
+MOST_LAYERS = 1000
 
 
 class MLP(Model):
@@ -26,6 +28,12 @@ class MLP(Model):
     hidden: tuple[int, ...] = eqx.field(default=(200,), converter=tuple)
 
     def __check_init__(self) -> None:
+        check(
+            len(self.hidden) <= MOST_LAYERS,
+            "hidden",
+            self.hidden,
+            f"must be {MOST_LAYERS} layers at the most",
+        )
         for width in self.hidden:
             check_count("hidden", width)
 

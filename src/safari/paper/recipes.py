@@ -15,6 +15,7 @@ from safari.randomness import host_stream
 FIGURE = "cifar10_curves"
 FIGURE_SIZES = (500, 5000, 10_000)
 COVERAGE = "mnist_coverage"
+MOST_SEEDS = 1000
 COVERED = (7, 8, 9, 10)
 """How many classes six clients of two classes each may hold together."""
 
@@ -82,7 +83,7 @@ def reproduction(
 ) -> tuple[SweepSpec, tuple[str, ...]]:
     """The runs that redo what was named, the first seed of everything first; and its tables."""
     if seeds is not None:
-        check_count("--seeds", seeds)
+        check_count("--seeds", seeds, most=MOST_SEEDS)
     tables = tables_named(names)
     asked = {name for name in names if name in DATASETS} or set(DATASETS)
     settings = [setting for table in tables for setting in settings_of(table, asked)]

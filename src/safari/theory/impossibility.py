@@ -17,6 +17,7 @@ from scipy import stats
 from safari.data import Federation
 from safari.errors import check, check_count, check_seed
 
+MOST_REPETITIONS = 10_000_000
 PAPER_PROBABILITY = 1 / 20
 UNSEEN_AT_LEAST = 0.9097
 """Below `unseen_probability` at p = (1 - omega) / 2 for every m < M and n (found numerically)."""
@@ -102,7 +103,7 @@ def simulate(participation: Participation, learner: str, repetitions: int, seed:
     The target is the one of the two that the learner gets wrong when it has not seen x2.
     """
     check(learner in LEARNERS, "learner", learner, f"must be one of {', '.join(LEARNERS)}")
-    check_count("repetitions", repetitions)
+    check_count("repetitions", repetitions, most=MOST_REPETITIONS)
     check_seed("seed", seed)
     rng = np.random.default_rng(seed)
     total = participation.clients * participation.samples

@@ -19,6 +19,7 @@ from scipy import stats
 
 from safari.errors import check, check_count, check_seed
 from safari.theory.generalization import Problem, root_excess, simulate_threshold
+from safari.theory.impossibility import MOST_REPETITIONS
 from safari.theory.relations import polynomial_noise
 
 CONFIDENCE = 0.95
@@ -247,7 +248,7 @@ CASES = (half_seen(0.75), half_seen(0.25), root(), noisy(0.5), noisy(1), noisy(2
 
 def measure(case: Case, repetitions: int, seed: int) -> list[Line]:
     """Draw `repetitions` data sets at each pair of sizes; the first line is the server's alone."""
-    check_count("repetitions", repetitions, LEAST_REPETITIONS)
+    check_count("repetitions", repetitions, LEAST_REPETITIONS, MOST_REPETITIONS)
     check_seed("seed", seed)
     points: dict[int, list[Point]] = {ratio: [] for ratio in case.ratios}
     for server in case.sizes:

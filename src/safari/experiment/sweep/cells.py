@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from safari.experiment.spec import Spec, apply_overrides, complete, read_toml, s
 
 SWEEP = "sweep"
 MOST_NAMED = 6
+MOST_RUNS = 100_000
+"""Of one sweep: all are checked before the first begins."""
 SEED, DATA_SEED, EXCLUSION_SEED = "train.seed", "data.seed", "participation.seed"
 ALGORITHM = "algorithm.name"
 
@@ -142,6 +145,8 @@ def load_sweep(path: Path, overrides: Iterable[str] = ()) -> SweepSpec:
         check(once, whole, values, "must hold each value once")
     first = complete(base).seed
     seeds = _seeds(table["seeds"], first)
+    runs = len(seeds) * math.prod(map(len, grid.values()))
+    check(runs <= MOST_RUNS, SWEEP, f"{runs} runs", f"must be {MOST_RUNS} runs at the most")
     fixed = {DATA_SEED: first, EXCLUSION_SEED: first} if table["fixed_partition"] else {}
     fixed = {name: value for name, value in fixed.items() if not _given(base, name) and name not in grid}
     return SweepSpec(
@@ -171,7 +176,7 @@ def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _seeds(seeds: int | tuple[int, ...], first: int) -> list[int]:
     if isinstance(seeds, int):
-        check_count("sweep.seeds", seeds)
+        check_count("sweep.seeds", seeds, most=MOST_RUNS)
         return list(range(first, first + seeds))
     for seed in seeds:
         check_seed("sweep.seeds", seed)

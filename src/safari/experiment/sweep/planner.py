@@ -19,7 +19,8 @@ import polars as pl
 from safari.algorithms import Task
 from safari.devices import cores, memory, on_cpu
 from safari.engine import Run, shape_key
-from safari.experiment.sweep.cells import Cell
+from safari.engine.size import bytes_of, check_fits
+from safari.experiment.sweep.cells import Cell, in_cell
 
 MEMORY_SHARE = 0.5
 """The part of a device's memory that units in flight may take by estimate."""
@@ -171,6 +172,8 @@ def _padded(group: list[Prepared]) -> list[Prepared]:
 def _split(group: list[Prepared], memory: int, number: int) -> list[Unit]:
     """Units of one width that fit the memory; single runs where stacking does not pay."""
     run = group[0].run
+    with in_cell(group[0].cell.settings):
+        check_fits(run)
     each = run_bytes(run)
     most = max(1, memory // each) if _stacks(run) else 1
     count = math.ceil(len(group) / most)
@@ -202,10 +205,10 @@ def run_bytes(run: Run) -> int:
     The step is counted as if no intermediate value of gradient and update were reused.
     """
     arrays = eqx.filter(run, eqx.is_array)
-    held = _bytes(arrays) - _bytes(arrays.task.federation.dataset)
+    held = bytes_of(arrays) - bytes_of(arrays.task.federation.dataset)
     params = jax.eval_shape(lambda: _init(run.task))
     copies = run.roster.slots if run.task.clients_batched(params) else 1
-    state = 4 * _bytes(params) + copies * 2 * _bytes(params)
+    state = 4 * bytes_of(params) + copies * 2 * bytes_of(params)
     return held + state + copies * _step_bytes(run, params)
 
 
@@ -218,14 +221,14 @@ def _step_bytes(run: Run, params: Any) -> int:
         return jax.nn.logsumexp(task.logits(params, x), axis=1).sum()
 
     jaxpr = jax.make_jaxpr(jax.grad(total_loss))(params, x)
-    inner = sum(_bytes([out.aval for out in eqn.outvars]) for eqn in jaxpr.jaxpr.eqns)
+    inner = sum(bytes_of([out.aval for out in eqn.outvars]) for eqn in jaxpr.jaxpr.eqns)
     return inner + 2 * size * math.prod(dataset.shape) * 4
 
 
 def _round_work(run: Run) -> float:
     """Proportional to the arithmetic of a round, to put long units first."""
     params = jax.eval_shape(lambda: _init(run.task))
-    return run.roster.slots * run.task.federation.median_size * _bytes(params) + 1.0
+    return run.roster.slots * run.task.federation.median_size * bytes_of(params) + 1.0
 
 
 def _batch_size(run: Run) -> int:
@@ -235,8 +238,3 @@ def _batch_size(run: Run) -> int:
 def _init(task: Task) -> Any:
     dataset = task.federation.dataset
     return task.model.init(jax.random.key(0), dataset.shape, dataset.classes)
-
-
-def _bytes(tree: Any) -> int:
-    leaves = [leaf for leaf in jax.tree.leaves(tree) if not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)]
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)

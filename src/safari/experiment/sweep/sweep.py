@@ -67,9 +67,10 @@ def new_sweep(spec: SweepSpec, out: Path, watch: Watcher, about: dict[str, Any])
     refuse_existing(out)
     cells = spec.cells()
     prepared = prepare_cells(cells, {})
+    plan = make_plan(prepared)
     about = {**about, "made": provenance(), "versions": versions()}
     with Directory.create(out, tomli_w.dumps(about), {CELLS: plan_bytes(spec)}) as directory:
-        return _carry_out(Store(directory), cells, make_plan(prepared), {}, watch)
+        return _carry_out(Store(directory), cells, plan, {}, watch)
 
 
 def resume_sweep(path: Path, watch: Watcher, warn: Callable[[str], None] = warnings.warn) -> pl.DataFrame:

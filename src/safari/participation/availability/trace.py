@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, Key
 
-from safari.errors import InputError, check
+from safari.errors import MOST_INT, InputError, check
 from safari.participation.availability.base import Availability, State
 
 
@@ -73,6 +73,7 @@ def _read(path: Path) -> np.ndarray:
                 except (TypeError, ValueError):
                     raise InputError("file", str(path), f"line {line} is not two whole numbers") from None
                 check(rows[-1][0] >= 1, "file", str(path), f"line {line}: rounds count from 1")
+                check(max(rows[-1]) <= MOST_INT, "file", str(path), f"line {line}: {MOST_INT} is the largest")
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError("file", str(path), f"cannot be read ({error})") from None
     check(bool(rows), "file", str(path), "names no client in any round")
