@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from safari.cli import app
+from safari.experiment.directory import Directory
 
 SPEC = """
 [data.partition]
@@ -344,9 +345,7 @@ def test_resuming_what_is_no_run_is_refused(folder):
 
 
 def test_resuming_a_comparison_as_a_run_is_refused(folder):
-    (folder / "both").mkdir()
-    (folder / "both" / "spec.toml").write_text("[compare]\nseeds = 2\n")
-    (folder / "both" / "lock").write_text("")
+    Directory.create(folder / "both", "[compare]\nseeds = 2\n").close()
     assert_refused(["run", "--resume", "both"], "--resume", "use `safari compare --resume`")
 
 
