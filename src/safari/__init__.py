@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from safari.data import Coverage, Dataset, Federation, ServerSet, federate
     from safari.devices import use_cores
-    from safari.engine import Diverged, Result, TrainedModel, Training, load
+    from safari.engine import Diverged, Metrics, Result, TrainedModel, Training, load
     from safari.engine.train import train
     from safari.errors import InputError
     from safari.participation import Participation
@@ -48,7 +48,7 @@ _NAMES = {
     ),
     "data": ("Coverage", "Dataset", "Federation", "ServerSet", "federate"),
     "devices": ("use_cores",),
-    "engine": ("Diverged", "Result", "TrainedModel", "Training", "load", "train"),
+    "engine": ("Diverged", "Metrics", "Result", "TrainedModel", "Training", "load", "train"),
     "errors": ("InputError",),
     "participation": ("Participation",),
     "version": ("__version__",),

@@ -1,5 +1,6 @@
 """The engine: `train`, a run and its rounds, the compiled program, training in progress, what it leaves."""
 
+from safari.engine.metrics import Metrics
 from safari.engine.model_file import load
 from safari.engine.program import MOST_ROUNDS, program_for, shape_key
 from safari.engine.result import HISTORY_SCHEMA, Log, Result
@@ -14,6 +15,7 @@ __all__ = [
     "Carry",
     "Diverged",
     "Log",
+    "Metrics",
     "Record",
     "Result",
     "Run",

@@ -1,4 +1,4 @@
-"""How good a model is: accuracy class by class, and loss, on the test set."""
+"""How good a model is on the test set: counts by class and loss in every round, metrics at the end."""
 
 import equinox as eqx
 import jax
@@ -8,21 +8,29 @@ from jaxtyping import Array, Float, Int
 
 from safari.algorithms import Task
 from safari.algorithms.task import cross_entropy
+from safari.data import Dataset
 from safari.devices import placed
+from safari.engine.metrics import Metrics
+from safari.engine.trained_model import TrainedModel
 from safari.models import Params
 
 BATCH = 1000
 
 
 class Score(eqx.Module):
-    """Correct answers of each class and the mean loss; NaN loss where nothing was evaluated."""
+    """By class, how often it was recognised and how often named; and the mean loss, NaN where there is none.
+
+    With the labels' counts, recall, precision and F1 of every class follow from it.
+    """
 
     correct: Int[Array, " classes"]
+    predicted: Int[Array, " classes"]
     loss: Float[Array, ""]
 
 
 def no_score(task: Task) -> Score:
-    return Score(placed(np.zeros(task.federation.dataset.classes, np.int32)), placed(np.nan, np.float32))
+    nothing = placed(np.zeros(task.federation.dataset.classes, np.int32))
+    return Score(nothing, nothing, placed(np.nan, np.float32))
 
 
 def evaluate(task: Task, params: Params) -> Score:
@@ -37,11 +45,20 @@ def evaluate(task: Task, params: Params) -> Score:
         x = jax.lax.dynamic_slice_in_dim(dataset.x_test, start, size)
         y = jax.lax.dynamic_slice_in_dim(dataset.y_test, start, size)
         logits = task.test_logits(params, dataset.normalise(dataset.shaped(x)))
-        right = (jnp.argmax(logits, axis=1) == y) & fresh
+        named = jnp.argmax(logits, axis=1)
         target = jax.nn.one_hot(y, dataset.classes)
-        correct = score.correct + jnp.sum(target * right[:, None], axis=0).astype(jnp.int32)
+        correct = jnp.sum(target * ((named == y) & fresh)[:, None], axis=0).astype(jnp.int32)
+        answer = jax.nn.one_hot(named, dataset.classes)
+        predicted = jnp.sum(answer * fresh[:, None], axis=0).astype(jnp.int32)
         loss = jnp.sum(jnp.where(fresh, cross_entropy(logits, target), 0.0)) / samples
-        return Score(correct, score.loss + loss), None
+        return Score(score.correct + correct, score.predicted + predicted, score.loss + loss), None
 
-    start = Score(jnp.zeros(dataset.classes, jnp.int32), jnp.zeros(()))
+    nothing = jnp.zeros(dataset.classes, jnp.int32)
+    start = Score(nothing, nothing, jnp.zeros(()))
     return jax.lax.scan(add, start, jnp.arange(-(-samples // size)))[0]
+
+
+def metrics_on_test(model: TrainedModel, dataset: Dataset) -> Metrics:
+    """How good a trained model is on the test set. Host code."""
+    probabilities = model.predict_proba(np.asarray(dataset.x_test))
+    return Metrics.of(np.asarray(dataset.y_test), probabilities, dataset.labels)

@@ -1,7 +1,9 @@
 """`Result`: what training leaves: the delivered parameters and the history of the rounds."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -10,6 +12,7 @@ import polars as pl
 
 from safari.algorithms import Kind
 from safari.data import Coverage
+from safari.engine.metrics import Metrics, f1, mean_over_classes, precision, recall
 from safari.engine.run import Record, Run
 from safari.engine.trained_model import TrainedModel
 from safari.models import Params
@@ -22,8 +25,11 @@ HISTORY_SCHEMA: dict[str, Any] = {
     "cohort": pl.List(pl.Int64),
     "reported": pl.List(pl.Int64),
     "accuracy": pl.Float64,
+    "balanced_accuracy": pl.Float64,
+    "macro_f1": pl.Float64,
     "loss": pl.Float64,
-    "class_accuracy": pl.List(pl.Float64),
+    "recall": pl.List(pl.Float64),
+    "precision": pl.List(pl.Float64),
     "accuracy_round": pl.Float64,
     "loss_round": pl.Float64,
     "bytes_down": pl.Int64,
@@ -31,15 +37,23 @@ HISTORY_SCHEMA: dict[str, Any] = {
 }
 """A row a round, then a column for each number that the algorithm's notes carry. `q` was the
 probability of a client round (null where no coin is tossed); `cohort` was sent the model, `reported`
-sent it back. `accuracy`, `loss` and `class_accuracy` are of the model that would be delivered after
-the round (see `deliver`); `accuracy_round` and `loss_round` are of the model after the round. All are
-on the test set, null where it was not evaluated, and for a class without test samples."""
+sent it back. `accuracy`, `balanced_accuracy` (the mean recall over the classes), `macro_f1`, `loss`, and
+`recall` and `precision` (lists by class) are of the model that would be delivered after the round (see
+`deliver`).
+`accuracy_round` and `loss_round` are of the model after the round. All are on the test set, null where it
+was not evaluated. Recall is null for a class without test samples, precision for one that was never named."""
 
 VALIDATION_SCHEMA: dict[str, Any] = {
     "validation_balanced_accuracy": pl.Float64,
     "validation_loss": pl.Float64,
 }
 """Columns more, where the server holds samples out: of the model after the round, on those samples."""
+
+MEASURED = (
+    "balanced_accuracy", "macro_f1", "auc", "loss", "worst_class", "worst_recall",
+    "classes", "recall", "precision", "confusion",
+)  # fmt: skip
+"""What a summary takes from the metrics of the delivered model, beside its accuracy."""
 
 
 def history_schema(columns: tuple[str, ...] = (), validated: bool = False) -> dict[str, Any]:
@@ -64,6 +78,9 @@ def history_of(
     answered = rows.cohort.reported & clients_asked[:, None]
     total, seen = test_counts.sum(), rows.evaluated
     columns = {name: _where(~np.isnan(values), values) for name, values in rows.columns.items()}
+    delivered = rows.delivered
+    recalls = recall(delivered.correct, test_counts)
+    f1s = f1(delivered.correct, delivered.predicted, test_counts)
     return pl.DataFrame(
         {
             "round": np.arange(first + 1, first + count + 1),
@@ -72,9 +89,12 @@ def history_of(
             "available": rows.available,
             "cohort": _masked(rows.cohort.clients, asked),
             "reported": _masked(rows.cohort.clients, answered),
-            "accuracy": _where(seen, rows.delivered.correct.sum(axis=1) / total),
-            "loss": _where(seen, rows.delivered.loss),
-            "class_accuracy": _class_accuracy(rows.delivered.correct, seen, test_counts),
+            "accuracy": _where(seen, delivered.correct.sum(axis=1) / total),
+            "balanced_accuracy": _where(seen, mean_over_classes(recalls, test_counts)),
+            "macro_f1": _where(seen, mean_over_classes(f1s, test_counts)),
+            "loss": _where(seen, delivered.loss),
+            "recall": _by_class(recalls, seen),
+            "precision": _by_class(precision(delivered.correct, delivered.predicted), seen),
             "accuracy_round": _where(seen, rows.score.correct.sum(axis=1) / total),
             "loss_round": _where(seen, rows.score.loss),
             "bytes_down": _bytes(rows.down, model_bytes, asked),
@@ -110,14 +130,10 @@ def _masked(values: np.ndarray, mask: np.ndarray) -> list[list[int]]:
     return [row[chosen].tolist() for row, chosen in zip(values, mask, strict=True)]
 
 
-def _class_accuracy(
-    correct: np.ndarray, known: np.ndarray, test_counts: np.ndarray
-) -> list[list[float | None] | None]:
-    held = test_counts > 0
-    shares = (correct / np.maximum(test_counts, 1)).tolist()
+def _by_class(shares: np.ndarray, known: np.ndarray) -> list[list[float | None] | None]:
     return [
-        [value if there else None for value, there in zip(row, held, strict=True)] if evaluated else None
-        for row, evaluated in zip(shares, known, strict=True)
+        [None if math.isnan(value) else value for value in row] if evaluated else None
+        for row, evaluated in zip(shares.tolist(), known, strict=True)
     ]
 
 
@@ -127,7 +143,7 @@ class Log:
 
     `excluded` lists the clients that could never take part; `diverged_at` is the round in
     which the run left the finite numbers, if it did; `diagnostics` is what an observer saw, where
-    one looked on.
+    one looked on. `measure` scores the delivered model, where that can be done.
     """
 
     history: pl.DataFrame
@@ -137,6 +153,16 @@ class Log:
     train_seconds: float
     diverged_at: int | None = None
     diagnostics: pl.DataFrame | None = None
+    measure: Callable[[], Metrics] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def metrics(self) -> Metrics | None:
+        """How good the delivered model is on the test set, class by class and on average.
+
+        Computed when first asked for. None for a run that diverged, and for a fleet, which delivers
+        a model that its server did not score by class.
+        """
+        return None if self.measure is None or self.diverged_at is not None else self.measure()
 
     @property
     def accuracy(self) -> float:
@@ -161,6 +187,7 @@ class Log:
             "accuracy": _or_none(self.accuracy),
             "accuracy_round": _or_none(self.accuracy_round),
             "accuracy_round_last10": _or_none(self.accuracy_round_last10),
+            **self._measured(),
             "rounds": len(self.history),
             **{f"{kind.name.lower()}_rounds": int((kinds == kind.name.lower()).sum()) for kind in Kind},
             "bytes_up": int(self.history["bytes_up"].sum()),
@@ -172,6 +199,11 @@ class Log:
             "train_seconds": self.train_seconds,
             **self._observed(),
         }
+
+    def _measured(self) -> dict[str, Any]:
+        """What is known of the delivered model beyond its accuracy; by class name where it is by class."""
+        found = {} if self.metrics is None else self.metrics.to_dict()
+        return {name: found.get(name) for name in MEASURED}
 
     def _covered(self) -> dict[str, Any]:
         """What those that take part can teach, where it is known: no server sees the data of real clients."""

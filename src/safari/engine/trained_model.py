@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from safari.data import Dataset
+from safari.engine.metrics import softmax
 from safari.errors import check
 from safari.models import Model, Params
 
@@ -84,7 +85,7 @@ class TrainedModel:
             InputError: if the samples are not of the shape that the model was trained on, or a column
                 is missing.
         """
-        return np.concatenate([np.zeros((0, len(self.labels)), np.float32), *self._batches(self._samples(x))])
+        return np.concatenate([np.zeros((0, len(self.labels))), *self._batches(self._samples(x))])
 
     def predict(self, x: Any) -> np.ndarray:
         """The most probable class of each sample: its name, or its number where classes have no names.
@@ -124,17 +125,16 @@ class TrainedModel:
             batch = x[start : start + BATCH]
             padded = np.zeros((BATCH, *self.shape), np.float32)
             padded[: len(batch)] = batch
-            yield np.asarray(
-                _probabilities(self.model, self.params, padded, self.scale, self.shift, self.precision)
-            )[: len(batch)]
+            logits = _logits(self.model, self.params, padded, self.scale, self.shift, self.precision)
+            yield softmax(np.asarray(logits)[: len(batch)])
 
 
 @eqx.filter_jit
-def _probabilities(
+def _logits(
     model: Model, params: Params, x: np.ndarray, scale: np.ndarray, shift: np.ndarray | None, precision: str
 ) -> jax.Array:
     x = x * scale if shift is None else x * scale - shift
     if precision == "bfloat16":
         params, x = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), (params, x))
     with jax.default_matmul_precision("tensorfloat32" if precision == "tf32" else "highest"):
-        return jax.nn.softmax(model.apply(params, jnp.asarray(x)).astype(jnp.float32))
+        return model.apply(params, jnp.asarray(x)).astype(jnp.float32)

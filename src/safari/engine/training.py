@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import polars as pl
 
 from safari.devices import everywhere, host
 from safari.engine.diagnostics import DIAGNOSTICS_SCHEMA, Observer
+from safari.engine.evaluation import metrics_on_test
 from safari.engine.placement import devices_for, on_host, place, put
 from safari.engine.program import MOST_ROUNDS, program_for, stack, start_stacked
 from safari.engine.result import Result, empty_history, history_of
@@ -199,20 +201,20 @@ class Training:
             excluded = run.roster.excluded_clients
             state: Any = carry.state
             params = carry.kept.params if bool(carry.kept.exists) else run.algorithm.deliver(state)
-            task = run.task
+            dataset = run.task.federation.dataset
+            model = TrainedModel.of(run.task.model, params, dataset, run.task.precision)
             found.append(
                 Result(
-                    model=TrainedModel.of(
-                        run.task.model, params, run.task.federation.dataset, run.task.precision
-                    ),
+                    model=model,
                     params_last=state.params,
                     history=history,
-                    coverage=task.federation.coverage(excluded),
+                    coverage=run.task.federation.coverage(excluded),
                     excluded=excluded,
                     compile_seconds=self.compile_seconds * share,
                     train_seconds=self.train_seconds * share,
                     diverged_at=at,
                     diagnostics=self.diagnostics,
+                    measure=partial(metrics_on_test, model, dataset),
                 )
             )
         return found

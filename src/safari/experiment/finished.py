@@ -8,7 +8,7 @@ import polars as pl
 
 from safari.experiment.checksums import read_json, read_spec, read_table, reading
 from safari.experiment.directory import METRICS, SUMMARY
-from safari.experiment.sweep.store import CURVE
+from safari.experiment.sweep.store import by_number, curve_of
 
 NO_SETTINGS = ("made", "versions")
 """Tables of a spec.toml that say how a run was made, not what it is."""
@@ -18,15 +18,15 @@ def finished_row(folder: Path) -> dict[str, Any]:
     """A finished run as a sweep has it."""
     tables = read_spec(folder)
     with reading(folder / METRICS):
-        curve = read_table(folder / METRICS).filter(pl.col("accuracy").is_not_null()).select(CURVE)
+        curves = curve_of(read_table(folder / METRICS))
     train = tables["train"]
     return {
         "settings": json.dumps({"algorithm.name": tables["algorithm"]["name"], "train.seed": train["seed"]}),
         "seed": train["seed"],
         "precision": train.get("precision", "float32"),
         "device": tables["versions"]["device"],
-        **read_json(folder / SUMMARY),
-        **{f"curve_{name}": curve[name].to_list() for name in CURVE},
+        **by_number(read_json(folder / SUMMARY)),
+        **curves,
     }
 
 

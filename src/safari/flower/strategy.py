@@ -16,6 +16,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result, Strategy
 
 from safari.algorithms import AdaptiveQ
+from safari.engine.result import HISTORY_SCHEMA
 from safari.errors import InputError
 from safari.flower.arrays import Arrays, array_record, cast_like, numpy_arrays
 from safari.flower.draws import Coin, Draws
@@ -227,8 +228,7 @@ class SafariStrategy(Strategy):
             "bytes_down": turn.down,
             "bytes_up": turn.up,
         }
-        empty = dict.fromkeys(("accuracy", "loss", "class_accuracy", "accuracy_round", "loss_round"))
-        self.journal.rounds.append({**row, **empty})
+        self.journal.rounds.append({**dict.fromkeys(HISTORY_SCHEMA), **row})
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid

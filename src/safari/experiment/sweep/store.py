@@ -45,8 +45,13 @@ STATE, HISTORY, ABOUT = "state.safetensors", "history.parquet", "about.json"
 SIGNED = 16
 """So many digits of its checksum stand in the name of a file of finished cells."""
 REDONE = "is damaged; remove it, its runs are then redone"
-CURVE = ("round", "kind", "q", "accuracy", "accuracy_round", "loss_round")
+CURVE = (
+    "round", "kind", "q", "accuracy", "balanced_accuracy", "macro_f1", "recall", "accuracy_round",
+    "loss_round",
+)  # fmt: skip
 """The columns of a history that a sweep keeps, at the rounds that were evaluated."""
+BY_CLASS = {"recall": "recall", "precision": "class_precision"}
+"""What a summary has by class name, and what it is called in a row: a list, in the order of `classes`."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,8 @@ class Store:
 
     def finish(self, name: str, cells: Sequence[Cell], logs: Sequence[Log]) -> None:
         """Note that `cells` are finished; their saved states are no longer needed."""
-        rows = pl.DataFrame([row_of(cell, log) for cell, log in zip(cells, logs, strict=True)])
+        found = [row_of(cell, log) for cell, log in zip(cells, logs, strict=True)]
+        rows = pl.DataFrame(found, infer_schema_length=None)
         write_rows(self.path, name, rows.cast({"diverged_at": pl.Int64}))
         self._superseded({cell.key for cell in cells}, keep=None)
 
@@ -224,7 +230,6 @@ def with_settings(results: pl.DataFrame) -> pl.DataFrame:
 
 def row_of(cell: Cell, log: Log) -> dict[str, Any]:
     """A finished cell in one row: its settings, its numbers, its curve."""
-    curve = log.history.filter(pl.col("accuracy").is_not_null())
     train = cell.spec.tables["train"]
     return {
         "cell": cell.key,
@@ -233,9 +238,27 @@ def row_of(cell: Cell, log: Log) -> dict[str, Any]:
         "precision": _precision(train["precision"]),
         "device": kind(),
         "commit": commit(),
-        **log.summary(),
-        **{f"curve_{name}": curve[name].to_list() for name in CURVE},
+        **by_number(log.summary()),
+        **curve_of(log.history),
     }
+
+
+def by_number(summary: dict[str, Any]) -> dict[str, Any]:
+    """A summary with lists, in the order of `classes`, for what it has by class name.
+
+    So tables of data sets with different classes can stand below one another.
+    """
+    row = {name: value for name, value in summary.items() if name not in BY_CLASS}
+    for name, column in BY_CLASS.items():
+        found = summary.get(name)
+        row[column] = None if found is None else [found[label] for label in summary["classes"]]
+    return row
+
+
+def curve_of(history: pl.DataFrame) -> dict[str, list[Any]]:
+    """The curves of a history; an old one may lack some."""
+    curve = history.filter(pl.col("accuracy").is_not_null())
+    return {f"curve_{name}": curve[name].to_list() for name in CURVE if name in curve.columns}
 
 
 def _precision(asked: str) -> str:
