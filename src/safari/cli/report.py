@@ -15,15 +15,17 @@ def report_command(
 ) -> None:
     """Write one self-contained HTML page (default: DIRECTORY/report.html)."""
     with command():
-        from safari.experiment.writing import writing
+        from safari.experiment.directory import write_file
         from safari.paper.report import page_of
         from safari.report.page import render
 
         target = out or directory / "report.html"
         html = render(page_of(directory))
         try:
-            with writing():
+            if target.exists() and not target.is_file():
                 target.write_text(html, encoding="utf-8")
+            else:
+                write_file(target.resolve(), html.encode())
         except OSError as error:
             raise InputError("--out", str(target), f"cannot be written ({error.strerror})") from None
         print(target)

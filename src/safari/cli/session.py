@@ -3,12 +3,13 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from safari.cli import signals, streams
 from safari.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,12 +30,23 @@ def command() -> Iterator[None]:
     use_cores()
     try:
         yield
+        sys.stdout.flush()
     except InputError as error:
         say(f"safari: {error}")
         raise typer.Exit(BAD_INPUT) from None
     except Diverged as error:
         say(f"safari: {error}")
         raise typer.Exit(FAILED) from None
+    except OSError as error:
+        say(f"safari: {streams.refusal(error) or _refusal(error)}")
+        raise typer.Exit(FAILED) from None
+
+
+def _refusal(error: OSError) -> str:
+    """What the system refused, of which file, and how to go on once it no longer does."""
+    where = f"{error.filename}: " if error.filename else ""
+    how = signals.how_to_go_on()
+    return f"{where}{error.strerror or error}{f'; {how}' if how else ''}"
 
 
 def show(*tables: "RenderableType") -> None:
@@ -64,4 +76,5 @@ def make_folder(path: Path) -> None:
 
 def say(line: str) -> None:
     """A line for the user, apart from what a command prints as its result."""
-    print(line, file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)

@@ -79,11 +79,18 @@ def tell(directory: Path, how: str, new: bool) -> None:
         _STOP.directory, _STOP.how = directory, how
 
 
+def how_to_go_on() -> str:
+    """What `tell` was told, if the directory is there."""
+    with suppress(OSError):
+        return _STOP.how if _STOP.directory is not None and _STOP.directory.is_dir() else ""
+    return ""
+
+
 def say_the_end() -> None:
     """Say, once, that the command was stopped, and how to go on with it."""
     if _STOP.said.acquire(blocking=False):
-        there = _STOP.directory is not None and _STOP.directory.is_dir()
-        _say(f"stopped; {_STOP.how}" if there else "stopped")
+        how = how_to_go_on()
+        _say(f"stopped; {how}" if how else "stopped")
 
 
 def leave_if_asked() -> None:

@@ -133,6 +133,7 @@ class Directory:
             folder.mkdir(parents=True, exist_ok=True)
             beside = Path(tempfile.mkdtemp(prefix=".", dir=folder))
             try:
+                beside.chmod(0o777 & ~_umask())
                 for name, content in {**files, SUMS: sums}.items():
                     _write_through(beside / name, content)
                 if target.exists():

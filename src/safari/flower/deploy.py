@@ -1,6 +1,7 @@
 """A spec written out as a Flower app: server, clients, pyproject, README."""
 
 import re
+import shutil
 from pathlib import Path
 from string import Template
 
@@ -132,5 +133,6 @@ def write_app(spec: Spec, out: Path) -> Path:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(content, encoding="utf-8")
     except OSError as error:
+        shutil.rmtree(out, ignore_errors=True)
         raise InputError("--out", str(out), f"cannot be written ({error.strerror})") from None
     return out
