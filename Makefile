@@ -8,7 +8,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # Compiled modules are kept, whatever the environment says: a program starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-oldest test-fleet lint format release bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress docs kernels clean
+.PHONY: demo test test-oldest test-fleet lint format release bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress fuzz docs kernels clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
@@ -56,6 +56,9 @@ bench-scale: .venv/ready ## time per round and memory against the number of clie
 
 bench-sweep: .venv/ready ## 64 MNIST runs as a sweep, and one after another (needs MNIST)
 	$(BIN)/python benchmarks/sweep.py
+
+fuzz: .venv/ready-dev ## files of runs and sweeps damaged in every way, then used: no traceback, no other result (an hour)
+	$(BIN)/python tests/fuzz.py
 
 docs: .venv-docs/ready ## the documentation site, in site/: needs no network, open site/index.html
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
