@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from safari.algorithms import AdaptiveQ
-from safari.data import ServerSet, federate
+from safari.data import ServerSet
 from safari.engine import train
 from safari.experiment.schema import NAME, REQUIRED, Key, describe, keys_of
-from safari.experiment.spec import NOT_TRAIN
+from safari.experiment.spec import NOT_TRAIN, data_keys
 from safari.experiment.sweep.cells import SWEEP_KEYS
 from safari.participation import Participation
 from safari.registry import (
@@ -38,9 +38,11 @@ Section = tuple[str, str, dict[str, Key]]
 
 def sections() -> Iterator[Section]:
     source = {
-        "source": Key(str, "digits", "The name of a data set, the path of an .npz file, or `module:Class`.")
+        "source": Key(
+            str, "digits", "The name of a data set, the path of a file or folder, or `module:Class`."
+        )
     }
-    yield "data", "who holds what", {**source, **keys_of(federate, ("source", "folder"))}
+    yield "data", "who holds what", {**source, **data_keys()}
     yield from each("data", SOURCES, "source")
     yield from each("data.partition", PARTITIONS)
     yield "data.server", "the server's own samples", keys_of(ServerSet)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Turn,
         note,
     )
-    from safari.data import Coverage, Dataset, Federation, ServerSet, federate
+    from safari.data import Coverage, Dataset, Federation, Samples, ServerSet, federate, read
     from safari.devices import use_cores
     from safari.engine import Diverged, Metrics, Result, TrainedModel, Training, load
     from safari.engine.train import train
@@ -46,7 +46,7 @@ _NAMES = {
         "Turn",
         "note",
     ),
-    "data": ("Coverage", "Dataset", "Federation", "ServerSet", "federate"),
+    "data": ("Coverage", "Dataset", "Federation", "Samples", "ServerSet", "federate", "read"),
     "devices": ("use_cores",),
     "engine": ("Diverged", "Metrics", "Result", "TrainedModel", "Training", "load", "train"),
     "errors": ("InputError",),

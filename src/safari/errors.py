@@ -8,6 +8,7 @@ from typing import Any
 MOST_INT = 2**31 - 1
 LEAST_FLOAT, MOST_FLOAT = 1.2e-38, 3.4e38
 """Of the numbers that programs compute with: what is smaller is 0 there, and what is larger infinite."""
+MOST_KNOWN = 40
 
 
 class InputError(ValueError):
@@ -84,6 +85,7 @@ def check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:
 def unknown_name(name: str, known: Iterable[str], what: str = "key") -> str:
     """What to say of a name that nobody knows: which may be meant, and which there are."""
     known = list(known)
-    near = get_close_matches(name.lower(), known, n=1)
+    near = get_close_matches(name, known, n=1) or get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
-    return f"unknown {what}; {hint}known are {', '.join(known)}"
+    more = ", ..." if len(known) > MOST_KNOWN else ""
+    return f"unknown {what}; {hint}known are {', '.join(known[:MOST_KNOWN])}{more}"

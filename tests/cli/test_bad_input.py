@@ -198,7 +198,7 @@ OWN_FILES = {
     "unknown array": (npz(x=X, y=Y, z=Y), "data.source", "known are x, y"),
     "NaN pixels": (npz(x=NAN, y=Y), "data.x", "must be finite"),
     "negative labels": (npz(x=X, y=Y - 1), "data.y", "none may be negative"),
-    "labels that are no numbers": (npz(x=X, y=Y.astype(str)), "data.y", "must hold whole numbers"),
+    "labels between whole numbers": (npz(x=X, y=Y + 0.5), "data.y", "must hold whole numbers"),
     "huge labels": (npz(x=X, y=Y * 1_000_000), "data.y", "number the classes 0, 1, 2, ..."),
     "a class without samples": (npz(x=X, y=np.where(Y == 1, 5, Y)), "data.source", "without gaps"),
     "fewer labels than samples": (npz(x=X, y=Y[:50]), "data.y", "one label for each of the 60 samples"),

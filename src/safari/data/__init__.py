@@ -2,9 +2,12 @@
 
 from safari.data.coverage import Coverage
 from safari.data.dataset import Batch, Dataset
-from safari.data.federation import Federation, Rows, Schedule, Shard, federate
+from safari.data.federating import federate
+from safari.data.federation import Federation, Rows, Schedule, Shard
 from safari.data.labels import jensen_shannon
 from safari.data.partitions import Classes, Partition
+from safari.data.reading import read
+from safari.data.samples import Samples
 from safari.data.server_set import ServerSet
 from safari.data.sources import File, Source
 
@@ -17,10 +20,12 @@ __all__ = [
     "File",
     "Partition",
     "Rows",
+    "Samples",
     "Schedule",
     "ServerSet",
     "Shard",
     "Source",
     "federate",
     "jensen_shannon",
+    "read",
 ]

@@ -1,6 +1,7 @@
 """`Dataset`: samples and labels as published, and how a batch of them reaches the model."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -30,6 +31,9 @@ class Dataset(eqx.Module):
     the names of the classes, `client_names` those of the clients, `features` those of a table's columns.
     The last `own_server` training samples are the server's own.
 
+    With `standardise` or `missing = "mean"`, NaN marks what is missing, and `federate` sets `scale`, `shift`
+    and `fill` by the server's own samples: `fill` holds, for each feature, what stands for a missing value.
+
     Examples:
         >>> import numpy as np, safari
         >>> x, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
@@ -52,6 +56,9 @@ class Dataset(eqx.Module):
     client_names: tuple[str, ...] | None = eqx.field(static=True)
     features: tuple[str, ...] | None = eqx.field(static=True)
     own_server: int = eqx.field(static=True)
+    fill: Float[Array, " features"] | None
+    standardise: bool = eqx.field(static=True)
+    missing: str | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -69,9 +76,12 @@ class Dataset(eqx.Module):
         client_names: Sequence[str] | None = None,
         features: Sequence[str] | None = None,
         own_server: int = 0,
+        standardise: bool = False,
+        missing: Literal["mean"] | None = None,
     ):
-        x, y = checked_samples("x", x, "y", y)
-        x_test, y_test = checked_samples("x_test", x_test, "y_test", y_test)
+        gaps = missing is not None
+        x, y = checked_samples("x", x, "y", y, gaps)
+        x_test, y_test = checked_samples("x_test", x_test, "y_test", y_test, gaps)
         check(
             x.shape[1:] == x_test.shape[1:],
             "x_test",
@@ -85,7 +95,8 @@ class Dataset(eqx.Module):
         self.shape = x.shape[1:]
         self.scale = placed(scale, np.float32)
         self.shift = None if shift is None else placed(shift, np.float32)
-        self.client = None if client is None else placed(checked_clients(client, len(x)))
+        check(0 <= own_server < len(y), "own_server", own_server, "must leave samples for the clients")
+        self.client = None if client is None else placed(checked_clients(client, len(x), own_server))
         self.name, self.augment = name, augment
         classes = int(max(y.max(), y_test.max())) + 1
         self.labels = tuple(map(str, range(classes) if labels is None else labels))
@@ -98,8 +109,8 @@ class Dataset(eqx.Module):
         self.classes = len(self.labels)
         self.client_names = None if client_names is None else tuple(client_names)
         self.features = None if features is None else tuple(features)
-        check(0 <= own_server < len(y), "own_server", own_server, "must leave samples for the clients")
         self.own_server = own_server
+        self.fill, self.standardise, self.missing = None, standardise, missing
 
     def shaped(self, x: Shaped[Array, "batch features"]) -> Shaped[Array, "batch *shape"]:
         """Flat samples in the shape of one sample."""
@@ -114,8 +125,13 @@ class Dataset(eqx.Module):
         return x if self.shift is None else x - self.shift
 
 
-def checked_samples(x_key: str, x: np.ndarray, y_key: str, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Samples as uint8 or float32 and labels as int32, or an error that says what is wrong."""
+def checked_samples(
+    x_key: str, x: np.ndarray, y_key: str, y: np.ndarray, missing: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Samples as uint8 or float32 and labels as int32, or an error that says what is wrong.
+
+    With `missing`, NaN marks a missing value.
+    """
     x, y = np.asarray(x), np.asarray(y)
     found = f"array of shape {x.shape} and type {x.dtype}"
     check(x.ndim >= 2 and x.size > 0, x_key, found, "must be samples first, then their features")
@@ -136,13 +152,19 @@ def checked_samples(x_key: str, x: np.ndarray, y_key: str, y: np.ndarray) -> tup
     if x.dtype != np.uint8:
         if not np.issubdtype(x.dtype, np.number) or np.issubdtype(x.dtype, np.complexfloating):
             raise InputError(x_key, found, "must hold numbers")
-        x = x.astype(np.float32)
-        check(bool(np.isfinite(x).all()), x_key, "NaN or infinity", "every feature must be finite")
-    return x, y.astype(np.int32)
+        x = x.astype(np.float32, copy=False)
+        if missing:
+            check(not np.isinf(x).any(), x_key, "infinity", "every feature must be finite")
+        else:
+            check(bool(np.isfinite(x).all()), x_key, "NaN or infinity", "every feature must be finite")
+    return x, y.astype(np.int32, copy=False)
 
 
-def checked_clients(client: np.ndarray, samples: int) -> np.ndarray:
-    """The column that says who holds a sample: clients 0..M-1, none of them empty."""
+def checked_clients(client: np.ndarray, samples: int, own_server: int = 0) -> np.ndarray:
+    """The column that says who holds a sample: clients 0..M-1, none of them empty.
+
+    The last `own_server` samples are held by no client, whatever the column says.
+    """
     client = np.asarray(client)
     check(
         client.shape == (samples,) and np.issubdtype(client.dtype, np.integer),
@@ -150,7 +172,10 @@ def checked_clients(client: np.ndarray, samples: int) -> np.ndarray:
         f"array of shape {client.shape} and type {client.dtype}",
         f"must hold one whole number for each of the {samples} samples",
     )
-    check(client.min() >= 0, "client", int(client.min()), "clients are numbered from 0")
-    empty = np.setdiff1d(np.arange(client.max() + 1), client)
+    held = client[: samples - own_server]
+    check(held.min() >= 0, "client", int(held.min()), "clients are numbered from 0")
+    empty = np.setdiff1d(np.arange(held.max() + 1), held)
     check(not len(empty), "client", f"no sample of client {empty[:1]}", "every client needs a sample")
-    return client.astype(np.int32)
+    client = client.astype(np.int32)
+    client[samples - own_server :] = -1
+    return client

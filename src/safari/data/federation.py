@@ -1,10 +1,6 @@
 """`Federation`: the samples, which client holds which, the server's own set, the test set."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import fields, replace
-from typing import Any, Literal
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -15,13 +11,8 @@ from jaxtyping import Array, Float, Int, Key, Shaped
 from safari.data.augment import crop_and_flip
 from safari.data.coverage import Coverage, measure_coverage
 from safari.data.dataset import Batch, Dataset
-from safari.data.partitions import Classes, Partition
-from safari.data.server_set import ServerSet, split_held_out
-from safari.data.sources import Source, load
 from safari.devices import placed
-from safari.errors import InputError, check, check_choice, check_seed
-from safari.randomness import host_stream, shuffled
-from safari.registry import Noun
+from safari.randomness import shuffled
 
 
 class Shard(eqx.Module):
@@ -183,125 +174,3 @@ class Federation(eqx.Module):
         return measure_coverage(
             np.asarray(self.dataset.y), np.asarray(self.dataset.y_test), seen, self.dataset.classes
         )
-
-
-def federate(
-    source: str | Dataset | Source = "digits",
-    partition: Partition = Classes(),
-    server: ServerSet = ServerSet(),
-    *,
-    augment: bool | None = None,
-    folder: str | None = None,
-    validation: float = 0.0,
-    score: Literal["test", "validation"] = "test",
-    seed: int = 0,
-) -> Federation:
-    """Split a data set among clients and draw the server's own samples.
-
-    Args:
-        source: `digits`, `mnist`, `fashion-mnist`, `cifar10`, the path of an .npz file, a
-            `Dataset`, or a `Source`, which may be one of your own.
-        partition: who holds what: `Classes`, `Dirichlet`, `IID`, `ByColumn`, or a `Partition` of your own.
-        server: the server's samples, drawn from the whole population before the clients get theirs.
-        augment: whether to crop and flip training batches (default: for CIFAR-10 alone).
-        folder: where the published files of a data set lie (else `SAFARI_DATA`, else the
-            fetched ones). Only for a `source` that is a name.
-        validation: the share of the server's samples that is held out, class by class. Nobody trains on
-            them; what chooses among models or settings looks at them, never at the test set.
-        score: the samples that models are scored on. `validation` puts the held-out samples in the place
-            of the test set, which the federation then does not hold.
-        seed: draws the partition and the server's samples; the seed of training is another one.
-
-    Returns:
-        The federation. The same arguments give the same one, bit for bit.
-
-    Raises:
-        InputError: if a value is out of range, the parts do not fit the data set, or a `Source` or
-            `Partition` of your own returns something else than it should.
-
-    Examples:
-        >>> import safari
-        >>> clients = safari.Classes(samples_per_client=120)
-        >>> federation = safari.federate("digits", clients, safari.ServerSet(50))
-        >>> federation.size, federation.server_samples
-        (10, 50)
-        >>> print(federation.coverage(excluded=[0, 1, 2, 3]))
-        6 classes covered, 59.8% of the samples; client-only training cannot exceed 59.7%
-    """
-    check(isinstance(partition, Partition), "partition", partition, "must be a Partition, such as Classes()")
-    check(isinstance(server, ServerSet), "server", server, "must be a ServerSet, such as ServerSet(100)")
-    check_seed("seed", seed)
-    dataset = _dataset(source, folder)
-    augment = dataset.augment if augment is None else augment
-    check(not augment or len(dataset.shape) == 3, "augment", augment, "needs images")
-    with _blaming("server", server):
-        held = server.draw(dataset, host_stream(seed, "server set"))
-    check(0.0 <= validation < 1.0, "validation", validation, "must be at least 0 and below 1")
-    check_choice("score", score, ("test", "validation"))
-    taken = held
-    held, held_out = split_held_out(held, np.asarray(dataset.y)[held], validation)
-    check(score == "test" or len(held_out) > 0, "score", score, "needs held-out samples: set validation")
-    rng = host_stream(seed, "partition")
-    pool = rng.permutation(len(dataset.y))
-    if server.disjoint:
-        pool = pool[~np.isin(pool, taken)]
-    check(len(pool) > 0, "server.samples", server.samples, "leaves no sample for the clients")
-    with _blaming("partition", partition):
-        parts = partition.split(dataset, pool, rng)
-    _check_parts(partition, parts, pool, len(dataset.y))
-    if score == "validation":
-        dataset = dataset.scored_on(held_out)
-    return Federation.of(dataset, parts, held, augment, held_out)
-
-
-def _dataset(source: str | Dataset | Source, folder: str | None) -> Dataset:
-    if isinstance(source, str | os.PathLike):
-        return load(str(source), folder)
-    check(folder is None, "folder", folder, "is for a source that is a name, such as mnist")
-    if isinstance(source, Dataset):
-        return source
-    check(isinstance(source, Source), "source", source, "must be a name, a path, a Dataset or a Source")
-    with _blaming("source", source):
-        dataset = source.load()
-    kind = type(dataset).__name__
-    check(isinstance(dataset, Dataset), "source", source, f"load must return a safari.Dataset, not {kind}")
-    return dataset
-
-
-@contextmanager
-def _blaming(part: str, noun: Noun) -> Iterator[None]:
-    """Name errors about the fields of `noun` under `part`; any other failure is bad input as well.
-
-    A noun may be the user's own, so that whatever it raises is about what the user wrote.
-    """
-    try:
-        yield
-    except InputError as error:
-        own = error.key in {field.name for field in fields(noun)}
-        raise (error.under(part) if own else error) from None
-    except Exception as error:
-        reason = " ".join([f"{type(error).__name__}:", *str(error).splitlines()[:1]])
-        raise InputError(part, noun, f"fails ({reason})") from error
-
-
-def _check_parts(partition: Partition, parts: Any, pool: np.ndarray, samples: int) -> None:
-    """Refuse what a partition of the user's own must not return."""
-
-    def expect(condition: bool | np.bool_, what: str) -> None:
-        check(condition, "partition", partition, what)
-
-    arrays = isinstance(parts, list) and all(
-        isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind in "iu" for part in parts
-    )
-    expect(arrays, "split must return a list of integer arrays: the sample numbers of each client")
-    expect(len(parts) > 0, "split must return at least one client")
-    counts = np.array([len(part) for part in parts])
-    expect(counts.min() > 0, f"client {counts.argmin()} would hold no sample")
-    given = np.concatenate(parts).astype(np.int64)
-    in_pool = np.zeros(samples, bool)
-    in_pool[pool] = True
-    inside = (given >= 0) & (given < samples)
-    inside[inside] = in_pool[given[inside]]
-    expect(inside.all(), f"split gives sample {given[inside.argmin()]}, which is not in the pool")
-    times = np.bincount(given, minlength=samples)
-    expect(times.max() < 2, f"split gives sample {times.argmax()} twice")

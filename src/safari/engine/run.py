@@ -92,7 +92,7 @@ def prepare(
     """
     check_train(rounds, seed, evaluate_every)
     with naming("participation"):
-        roster = participation.resolve(federation.size, seed)
+        roster = participation.resolve(federation.size, seed, federation.client_names)
     check_deliver(deliver, federation)
     algorithm, federation = algorithm.bind(federation, seed)
     task = Task(model, federation, precision)

@@ -251,7 +251,8 @@ def describe(key: Key | Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(describe(part) for part in arguments if part is not type(None))
     if origin is tuple:
-        return f"a list of {_WORDS.get(arguments[0], ('', 'values'))[1]}"
+        parts = typing.get_args(arguments[0]) or arguments[:1]
+        return f"a list of {' or '.join(_WORDS.get(part, ('', 'values'))[1] for part in parts)}"
     return _WORDS.get(hint, ("a value", ""))[0]
 
 

@@ -2,8 +2,9 @@
 
 import os
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import equinox as eqx
 import tomli_w
 
 from safari.algorithms import Algorithm
-from safari.data import Federation, File, Partition, ServerSet, federate
+from safari.data import Classes, Federation, File, Partition, ServerSet, federate
+from safari.data.federating import NO_SERVER
+from safari.data.reading import is_file_name, names_clients
 from safari.data.sources import source_class
 from safari.engine import Run, check_train, prepare, train
-from safari.errors import InputError, naming, unknown_name
+from safari.errors import InputError, check, naming, unknown_name
 from safari.experiment.old_keys import refuse_misplaced_keys, refuse_old_keys
 from safari.experiment.schema import NAME, Key, build, keys_of, keys_of_class, making, read_noun, read_table
 from safari.experiment.trial import prepare_tried
@@ -27,6 +30,9 @@ from safari.registry import ALGORITHMS, MODELS, is_own, own_class, refuse_abstra
 TABLES = ("data", "participation", "model", "algorithm", "train")
 NOT_TRAIN = ("federation", "algorithm", "model", "participation", "on_progress")
 """Arguments of `train` that have a table of their own, or none."""
+
+FEDERATE = ("augment", "validation", "score", "seed")
+"""Keys of `[data]` that `federate` takes as they are, whatever the source."""
 
 MADE_BY_MODULE = ("key", "shape", "classes")
 """What an equinox module is given beside its keys, where its signature asks for it."""
@@ -63,16 +69,16 @@ class Spec:
 
     def federation(self) -> Federation:
         table = dict(self.tables["data"])
-        source = table.pop("source")
+        source, server = table.pop("source"), table["server"]
         cls = source_class(source)
         own = {name: table.pop(name) for name in keys_of(cls) if name in table}
-        fields = {"path": source} if cls is File else own
+        fields = {**own, "path": source} if cls is File else own
         with naming("data"), making("source", source):
             made = cls(**fields)
         partition = build("data.partition", table["partition"], Partition)
-        server = build("data.server", table["server"], ServerSet)
+        server = build("data.server", server, ServerSet) if isinstance(server, dict) else server
         try:
-            settings = {key: table[key] for key in ("augment", "validation", "score", "seed")}
+            settings = {key: table[key] for key in (*FEDERATE, *(("test",) if cls is File else ()))}
             return federate(made, partition, server, **settings)
         except InputError as error:
             raise self._in_data(error) from None
@@ -137,12 +143,47 @@ def load_spec(path: str | Path, overrides: Iterable[str] = ()) -> Spec:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a spec; paths in it are relative to its folder."""
+    return _from_folder(path.parent, parse_toml(path))
+
+
+def parse_toml(path: Path) -> dict[str, Any]:
+    """The tables of a file as they are written."""
     if not path.is_file():
         raise InputError("spec", str(path), "is a folder" if path.is_dir() else "no such file")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise InputError("spec", str(path), f"is not a TOML file ({error})") from None
+
+
+PATHS = ("data.source", "data.server", "data.test", "data.folder", "participation.availability.file")
+"""Keys that may hold a path, which is relative to the file of the spec."""
+
+
+def _from_folder(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """The tables of a spec with whole paths, also in the grid of a sweep."""
+    for key in PATHS:
+        whole = partial(_whole_path, folder, key)
+        for place in (key, f"sweep.grid.{key}"):
+            given = _replaced(given, place.split("."), whole)
+    return given
+
+
+def _replaced(table: Any, names: list[str], by: Callable[[Any], Any]) -> Any:
+    first, *rest = names
+    if not isinstance(table, dict) or first not in table:
+        return table
+    return {**table, first: _replaced(table[first], rest, by) if rest else by(table[first])}
+
+
+def _whole_path(folder: Path, key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_whole_path(folder, key, one) for one in value]
+    if not isinstance(value, str) or os.path.isabs(value):
+        return value
+    whole = os.path.abspath(folder / value)
+    return value if key == "data.source" and not is_file_name(value, folder) else whole
 
 
 def apply_overrides(given: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
@@ -198,12 +239,37 @@ def _read_data(given: Any, seed: int) -> dict[str, Any]:
     source = Key(str, "digits").read("data.source", given.get("source", "digits"))
     with naming("data"):
         cls = source_class(source)
-    keys = _seeded(keys_of(federate, ("source", "folder")), seed)
+    keys = _seeded(data_keys(), seed)
     if cls is File:
-        source = os.path.abspath(source)
-    else:
-        keys = {**keys_of_class(cls, "data.source", source, taken=("source", *keys)), **keys}
+        return _read_file_data({**given, "source": os.path.abspath(source)}, keys)
+    for key in ("server", "test"):
+        if key == "test" or isinstance(given.get(key), str):
+            own = f"is for a source that is a file or folder; {source} has its own test set"
+            check(key not in given, f"data.{key}", given.get(key), own)
+    keys = {name: key for name, key in keys.items() if name != "test"}
+    keys = {**keys_of_class(cls, "data.source", source, taken=("source", *keys)), **keys}
     return read_table("data", {**given, "source": source}, {"source": Key(str, source), **keys})
+
+
+def data_keys() -> dict[str, Key]:
+    """The keys of `[data]` beside those of the source."""
+    keys = keys_of(federate, ("source", "folder"))
+    keys["partition"] = replace(keys["partition"], hint=None, default=Classes())
+    keys["server"] = replace(keys["server"], hint=Path, default=ServerSet())
+    keys["test"] = replace(keys["test"], hint=Path | None)
+    return keys
+
+
+def _read_file_data(given: dict[str, Any], keys: dict[str, Key]) -> dict[str, Any]:
+    """The same for a file: whether it names clients decides on the partition, where none is given."""
+    fields = {"source": Key(str, given["source"]), **keys_of(File, ("path",))}
+    table = read_table("data", given, {**fields, **keys})
+    path = Path(given["source"])
+    if "partition" not in given and names_clients(path, table["client"]):
+        table["partition"] = {NAME: "column"}
+    if "server" not in given and path.exists() and not File(path).draws_server:
+        raise InputError("data.server", "(nothing)", NO_SERVER)
+    return table
 
 
 def _read_model(given: Any) -> dict[str, Any]:

@@ -8,7 +8,16 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from safari.devices import placed
-from safari.errors import check, check_count, check_fraction, check_not_negative, check_seed, naming
+from safari.errors import (
+    InputError,
+    check,
+    check_count,
+    check_fraction,
+    check_not_negative,
+    check_seed,
+    naming,
+    unknown_name,
+)
 from safari.participation.availability import Always, Availability
 from safari.participation.availability.base import State
 from safari.participation.cohort import Cohort
@@ -17,7 +26,7 @@ from safari.randomness import Streams, host_stream
 from safari.registry import Noun
 
 
-def _frozen(value: int | Sequence[int]) -> int | tuple[int, ...]:
+def _frozen(value: int | Sequence[int | str]) -> int | tuple[int | str, ...]:
     return value if isinstance(value, int) else tuple(value)
 
 
@@ -26,7 +35,7 @@ class Participation(Noun):
 
     Args:
         excluded: clients that never take part: a number of them (s), drawn at random, or a list of
-            client numbers.
+            client numbers or names.
         per_round: how many are picked each round (m), uniformly without replacement from those
             available; not set: everyone available.
         availability: who can be reached in a round.
@@ -39,7 +48,7 @@ class Participation(Noun):
         5
     """
 
-    excluded: int | tuple[int, ...] = eqx.field(default=0, converter=_frozen)
+    excluded: int | tuple[int | str, ...] = eqx.field(default=0, converter=_frozen)
     per_round: int | None = None
     availability: Availability = Always()
     dropout: float = 0.0
@@ -54,9 +63,9 @@ class Participation(Noun):
             check_seed("seed", self.seed)
         check_fraction("dropout", self.dropout)
 
-    def resolve(self, clients: int, seed: int) -> "Roster":
-        """Fix who is excluded among `clients` clients; check that everything fits."""
-        excluded = self._excluded_clients(clients, seed)
+    def resolve(self, clients: int, seed: int, names: Sequence[str] | None = None) -> "Roster":
+        """Fix who is excluded among `clients` clients, called `names`; check that everything fits."""
+        excluded = self._excluded_clients(clients, seed, names)
         with naming("availability"):
             self.availability.check(clients)
         left = clients - len(excluded)
@@ -67,14 +76,24 @@ class Participation(Noun):
         mask[excluded] = True
         return Roster(self.availability, placed(mask), self.dropout, placed(slots, np.int32), slots)
 
-    def _excluded_clients(self, clients: int, seed: int) -> np.ndarray:
+    def _excluded_clients(self, clients: int, seed: int, names: Sequence[str] | None) -> np.ndarray:
         if isinstance(self.excluded, int):
             check(self.excluded < clients, "excluded", self.excluded, f"leaves none of the {clients} clients")
             rng = host_stream(seed if self.seed is None else self.seed, "exclusion")
             return np.sort(rng.permutation(clients)[: self.excluded])
-        for client in self.excluded:
-            check(0 <= client < clients, "excluded", client, f"clients are 0 to {clients - 1}")
-        return np.unique(np.array(self.excluded, int))
+        numbers = [_number(client, clients, names) for client in self.excluded]
+        return np.unique(np.array(numbers, int))
+
+
+def _number(client: int | str, clients: int, names: Sequence[str] | None) -> int:
+    """The number of a client. Where clients have names, a number is a name too, if one is called so."""
+    if names is not None and str(client) in names:
+        return list(names).index(str(client))
+    if isinstance(client, str):
+        check(names is not None, "excluded", client, f"clients have no names; they are 0 to {clients - 1}")
+        raise InputError("excluded", client, unknown_name(client, names or (), "client"))
+    check(0 <= client < clients, "excluded", client, f"clients are 0 to {clients - 1}")
+    return client
 
 
 class Roster(eqx.Module):

@@ -30,4 +30,8 @@ class ByColumn(Partition):
         client = np.asarray(dataset.client)
         order = pool[np.argsort(client[pool], kind="stable")]
         counts = np.bincount(client[pool], minlength=client.max() + 1)
+        if not counts.min():
+            name = dataset.client_names[counts.argmin()] if dataset.client_names else counts.argmin()
+            hint = f"client {name} would hold no sample; give the server fewer, or samples of its own"
+            raise InputError("partition", self, hint)
         return np.split(order, np.cumsum(counts)[:-1])

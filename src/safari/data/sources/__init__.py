@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from safari.data.dataset import Dataset
+from safari.data.reading import ENDINGS, is_file_name
 from safari.data.sources.base import Source
 from safari.data.sources.catalog import CATALOG
-from safari.data.sources.file import File, is_file_name
+from safari.data.sources.file import File
 from safari.errors import InputError, check
 from safari.registry import SOURCES
 
@@ -23,7 +24,8 @@ def source_class(text: str) -> type[Source]:
         return File
     if text not in SOURCES and ":" not in text:
         known = ", ".join(CATALOG)
-        raise InputError("source", text, f"must be one of {known}, the path of an .npz file, or module:Class")
+        hint = f"must be one of {known}, a file ({', '.join(ENDINGS)}), a folder, or module:Class"
+        raise InputError("source", text, hint)
     return SOURCES.find(text, "source")
 
 
@@ -31,7 +33,7 @@ def find_source(text: str, folder: Path | str | None = None) -> Source:
     """The source that a text names.
 
     Args:
-        text: the name of a data set, the path of an .npz file, or `module:Class`.
+        text: the name of a data set, the path of a file or folder, or `module:Class`.
         folder: for the named sets: where the published files lie.
     """
     found = source_class(text)

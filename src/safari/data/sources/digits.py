@@ -9,7 +9,7 @@ import numpy as np
 
 from safari.data.dataset import Dataset
 from safari.data.sources.base import Source
-from safari.data.sources.split import hold_out_fifth
+from safari.data.split import hold_out_fifth
 
 
 class Digits(Source):
@@ -41,5 +41,6 @@ def load_digits() -> Dataset:
     with gzip.open(file, "rt") as text:
         table = np.loadtxt(text, delimiter=",", dtype=np.int32)
     images = table[:, :-1].astype(np.uint8).reshape(-1, 8, 8, 1)
-    x, y, x_test, y_test, _ = hold_out_fifth(images, table[:, -1])
-    return Dataset(x, y, x_test, y_test, name="digits", scale=1 / 16)
+    y = table[:, -1]
+    test = hold_out_fifth(y)
+    return Dataset(images[~test], y[~test], images[test], y[test], name="digits", scale=1 / 16)

@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from safari.data.own import Stamp, stamp
+from safari.data.reading import is_file_name
 from safari.errors import InputError, check, check_count, check_seed
 from safari.experiment.schema import Key, read_table
 from safari.experiment.spec import Spec, apply_overrides, complete, read_toml, set_key
@@ -37,8 +40,9 @@ class Cell:
         What is not set does not count, so that a key which a later version knows changes no name.
         """
         data = {**self.spec.tables["data"], "folder": None}
-        if data["source"].endswith(".npz"):
-            data["source"] = _content(data["source"])
+        for key in ("source", "server", "test"):
+            if isinstance(data.get(key), str) and (key != "source" or is_file_name(data[key])):
+                data[key] = _content(data[key], stamp(Path(data[key])))
         train = {key: value for key, value in self.spec.tables["train"].items() if key != "diagnostics"}
         tables = _without_later({**self.spec.tables, "data": data, "train": train})
         tables = _without_unset(tables)
@@ -46,7 +50,7 @@ class Cell:
 
 
 LATER: dict[str, dict[str, Any]] = {
-    "data": {"validation": 0.0, "score": "test"},
+    "data": {"validation": 0.0, "score": "test", "drop": ()},
     "train": {"deliver": "synced"},
 }
 """Keys that later versions added, and what they do if they are not set: then they are no part of a name."""
@@ -114,10 +118,16 @@ def in_cell(settings: dict[str, Any]) -> Iterator[None]:
 
 
 @lru_cache(maxsize=64)
-def _content(path: str) -> str:
-    """A file by what is in it, so that a changed file makes other cells."""
+def _content(path: str, stamped: Stamp) -> str:
+    """A file, or the files of a folder, by what is in them, so that a changed file makes other cells."""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        if not Path(path).is_dir():
+            return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        digest = hashlib.sha256()
+        for file, *_ in stamped:
+            digest.update(f"{os.path.relpath(file, path)}\n".encode())
+            digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+        return digest.hexdigest()
     except OSError:
         return path
 

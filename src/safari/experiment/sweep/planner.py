@@ -175,7 +175,9 @@ def _split(group: list[Prepared], memory: int, number: int) -> list[Unit]:
     with in_cell(group[0].cell.settings):
         check_fits(run)
     each = run_bytes(run)
-    most = max(1, memory // each) if _stacks(run) else 1
+    # Stacked runs share one data set; one that is scaled by the server's own draw is the run's alone.
+    shared = len({id(one.run.task.federation.dataset) for one in group}) == 1
+    most = max(1, memory // each) if _stacks(run) and shared else 1
     count = math.ceil(len(group) / most)
     width = math.ceil(len(group) / count)
     work = float(run.rounds - group[0].done) * width * _round_work(run)

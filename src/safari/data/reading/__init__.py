@@ -1,0 +1,6 @@
+"""Reading the user's own samples: files, folders, frames, arrays, the data sets of other libraries."""
+
+from safari.data.reading.options import Options
+from safari.data.reading.read import ENDINGS, is_file_name, names_clients, read, read_path
+
+__all__ = ["ENDINGS", "Options", "is_file_name", "names_clients", "read", "read_path"]

@@ -1,0 +1,126 @@
+"""Files of tables by their endings, and folders that hold one file a client."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from safari.data.reading.frames import read_frame
+from safari.data.reading.options import CLIENT, Options
+from safari.data.samples import Samples, check_known, numbered
+from safari.errors import InputError, check
+
+
+def _csv(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:
+    return _separated(path, texts, ",")
+
+
+def _tsv(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:
+    return _separated(path, texts, "\t")
+
+
+def _separated(path: Path, texts: tuple[str, ...], separator: str) -> pl.DataFrame:
+    """Labels and clients are read as texts, so that a name such as 007 stays what it is."""
+    header = pl.read_csv(path, separator=separator, n_rows=0).columns
+    kept = {name: pl.String for name in texts if name in header}
+    return pl.read_csv(path, separator=separator, infer_schema_length=None, schema_overrides=kept)
+
+
+def _arrow(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:
+    try:
+        return pl.read_ipc(path)
+    except pl.exceptions.PolarsError:
+        return pl.read_ipc_stream(path)
+
+
+def _parquet(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:
+    return pl.read_parquet(path)
+
+
+FORMATS: dict[str, Callable[[Path, tuple[str, ...]], pl.DataFrame]] = {
+    ".csv": _csv,
+    ".tsv": _tsv,
+    ".parquet": _parquet,
+    ".arrow": _arrow,
+    ".ipc": _arrow,
+    ".feather": _arrow,
+}
+
+
+def open_table(path: Path, options: Options) -> pl.DataFrame:
+    """The table in a file.
+
+    Raises:
+        InputError: if it is not there or cannot be read.
+    """
+    check(path.is_file(), options.key, str(path), "no such file")
+    texts = tuple(
+        name for name in (options.label or "label", options.client or CLIENT) if isinstance(name, str)
+    )
+    try:
+        return FORMATS[path.suffix.lower()](path, texts)
+    except pl.exceptions.NoDataError:
+        raise InputError(options.key, str(path), "is empty") from None
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        said = " ".join(str(error).split())[:120]
+        raise InputError(options.key, str(path), f"cannot be read as {path.suffix[1:]} ({said})") from None
+
+
+def read_table_file(path: Path, options: Options) -> Samples:
+    """The samples in a file."""
+    return read_frame(open_table(path, options), options, path.stem, path.name)
+
+
+def read_folder(folder: Path, options: Options) -> Samples:
+    """The samples in a folder of files.
+
+    Each file holds one client, who is called as the file is, unless `options` name a column of clients or
+    want none: then the files are parts of one table.
+    """
+    files = {path.stem: path for path in table_files(folder)}
+    check(len(files) == len(table_files(folder)), options.key, str(folder), "has two files of one name")
+    clients = numbered(list(files))
+    frames = {client: open_table(files[client], options) for client in clients}
+    columns = list(dict.fromkeys(name for frame in frames.values() for name in frame.columns))
+    for name in () if options.extra else options.drop:
+        check_known("drop", name, columns, f"column of {folder.name}")
+    by_file = options.client is None
+    inside = replace(options, extra=True)
+    parts = [
+        read_frame(
+            frame.drop(CLIENT, strict=False) if by_file else frame,
+            inside,
+            client,
+            f"{folder.name}/{files[client].name}",
+        )
+        for client, frame in frames.items()
+    ]
+    whole = joined(parts, folder.name, options)
+    if by_file:
+        sizes = [len(part) for part in parts]
+        holder = np.repeat(np.arange(len(clients), dtype=np.int32), sizes)
+        whole = replace(whole, client=holder, clients=clients)
+    return options.finish(whole)
+
+
+def joined(parts: list[Samples], name: str, options: Options) -> Samples:
+    """Samples of one kind, one after another, with all their classes and clients."""
+    labels = options.labels or numbered(list({label for part in parts for label in part.labels}))
+    alike = [part.like(replace(parts[0], labels=labels), options.key) for part in parts]
+    said = f'every sample has the label "{labels[0]}"; two classes are needed'
+    check(options.extra or len(labels) > 1, options.key, name, said)
+    x, y = (np.concatenate([getattr(part, which) for part in alike]) for which in ("x", "y"))
+    whole = replace(parts[0], x=x, y=y, labels=labels, client=None, clients=None, name=name, origin=name)
+    if any(part.clients is None for part in parts):
+        return whole
+    clients = numbered(list({client for part in parts for client in part.clients or ()}))
+    place = {client: number for number, client in enumerate(clients)}
+    holders = [np.array([place[one] for one in part.clients or ()])[part.client] for part in parts]
+    return replace(whole, client=np.concatenate(holders).astype(np.int32), clients=clients)
+
+
+def table_files(folder: Path) -> list[Path]:
+    """The files of tables in a folder."""
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in FORMATS and path.name[0] != ".")
