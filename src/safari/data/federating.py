@@ -142,9 +142,7 @@ def _dataset(
     check(folder is None, "folder", folder, "is for a source that is a name, such as mnist")
     if isinstance(source, Dataset):
         return source
-    check(
-        isinstance(source, Source), "source", source, "must be a name, a path, a Dataset or a Source"
-    )
+    check(isinstance(source, Source), "source", source, "must be a name, a path, a Dataset or a Source")
     with _blaming("source", source):
         dataset = source.load()
     kind = type(dataset).__name__

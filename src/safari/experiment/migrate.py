@@ -14,7 +14,7 @@ from safari.experiment.checksums import SPEC, read_json, read_spec, read_table
 from safari.experiment.directory import METRICS, SUMMARY, Directory, write_file
 from safari.experiment.old_keys import MOVED
 from safari.experiment.schema import keys_of
-from safari.experiment.spec import parse_toml, read_toml
+from safari.experiment.spec import parse_toml
 from safari.experiment.sweep.cells import SweepSpec, flat, make_cell
 from safari.experiment.sweep.store import (
     CELLS,

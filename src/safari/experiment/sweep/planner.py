@@ -176,7 +176,7 @@ def _split(group: list[Prepared], memory: int, number: int) -> list[Unit]:
         check_fits(run)
     each = run_bytes(run)
     # Stacked runs share one data set; one that is scaled by the server's own draw is the run's alone.
-    shared = len({id(one.run.task.federation.dataset) for one in group}) == 1
+    shared = len({_arrays_of(one.run) for one in group}) == 1
     most = max(1, memory // each) if _stacks(run) and shared else 1
     count = math.ceil(len(group) / most)
     width = math.ceil(len(group) / count)
@@ -185,6 +185,11 @@ def _split(group: list[Prepared], memory: int, number: int) -> list[Unit]:
         Unit(tuple(group[start : start + width]), width, width * each, work, number, _alone(run))
         for start in range(0, len(group), width)
     ]
+
+
+def _arrays_of(run: Run) -> tuple[int, ...]:
+    """Which arrays make up the data set of a run."""
+    return tuple(id(leaf) for leaf in jax.tree.leaves(run.task.federation.dataset))
 
 
 def _stacks(run: Run) -> bool:
