@@ -60,7 +60,9 @@ def turns_of(run: Run):
         availability, _, turn = drawn(draws, availability, jnp.int32(number))
         cohort = [int(client) for client in turn.cohort.clients[turn.cohort.reported]]
         of_server = partial(batches, federation.server, turn.server_batches)
-        yield Turn(number, float(turn.coin), cohort, partial(of_client, turn.client_batches), of_server)
+        yield Turn(
+            number, float(turn.coin), cohort, partial(of_client, turn.client_batches), of_server, run.rounds
+        )
 
 
 def as_matrix(params: Params) -> np.ndarray:

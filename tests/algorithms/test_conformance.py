@@ -47,7 +47,7 @@ def short(algorithm):
     parts = {
         name: short(value) for name, value in vars(algorithm).items() if isinstance(value, safari.Algorithm)
     }
-    parts |= {"rounds": 4} if isinstance(algorithm, safari.Stages) else {}
+    parts |= {"rounds": 4} if hasattr(algorithm, "rounds") else {}
     return replace(algorithm, **parts)
 
 

@@ -8,7 +8,9 @@ import pytest
 import safari
 from safari.registry import ALGORITHMS
 
-CLIENT_METHODS = [name for name in ALGORITHMS if issubclass(ALGORITHMS[name], safari.ClientAlgorithm)]
+CLIENT_METHODS = ("fedavg", "fedprox", "fedadam", "scaffold", "corrected", "data-sharing")
+"""One of each kind: plain, other steps, an optimiser, memory, a message, other samples."""
+
 PARTICIPATION = safari.Participation(excluded=4, per_round=3)
 CLIENTS = safari.FedAvg(batch_size=30)
 SERVER = safari.ServerSGD(batch_size=10, steps=4)

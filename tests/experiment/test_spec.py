@@ -67,6 +67,17 @@ def test_comparing_leaves_out_keys_that_another_algorithm_lacks():
         complete({"algorithm": {"name": "fedavg", "clients": {"proximal": 0.5}}})
 
 
+def test_comparing_with_fedavg_leaves_a_method_with_clients_of_its_own_as_it_is():
+    """FedCLG-C with FedAvg's clients would be CLG-SGD under its name."""
+    given = load_spec(EXAMPLES / "digits.toml").plain()
+    cells = comparison_spec(given, ["fedclg-c", "fedclg-s", "mixed-two-way", "hybrid-fl"], 1).cells()
+    built = [cell.spec.algorithm() for cell in cells]
+    assert [type(one.clients) for one in built] == [
+        safari.Corrected, safari.CorrectedAtServer, safari.MixedOneWay, safari.FedAvg,
+    ]  # fmt: skip
+    assert {one.clients.batch_size for one in built} == {10}
+
+
 def test_a_model_of_the_users_own(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "import jax.numpy as jnp\n"

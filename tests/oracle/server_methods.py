@@ -49,10 +49,6 @@ class Then(TwoSided):
         return half + a * (ended - half), {"idle": "server", "client": "both"}.get(kind, kind)
 
 
-class FedCLGC(Then):
-    pass
-
-
 class FedDU(Then):
     def amount(self, half, turn):
         def counts(labels):
@@ -81,16 +77,38 @@ def divergence(one, other):
     return (relative(p) + relative(q)) / 2
 
 
-class Beside(TwoSided):
+class WarmStart(TwoSided):
     def round(self, w, turn):
+        self.delivers = turn.number >= self.set.rounds
+        return (self.clients if self.delivers else self.server).round(w, turn)
+
+
+class FineTune(TwoSided):
+    def round(self, w, turn):
+        return (self.server if turn.rounds - turn.number <= self.set.rounds else self.clients).round(w, turn)
+
+
+class Beside(TwoSided):
+    def by_server(self, w, turn):
+        return self.server.round(w, turn)[0]
+
+    def round(self, w, turn):
+        by_server = self.by_server(w, turn)
         by_clients, kind = self.clients.round(w, turn)
-        by_server, _ = self.server.round(w, turn)
         sizes = getattr(self.set.clients, "weights", "equal") == "size"
         theirs = sum(len(self.world.clients[i][1]) if sizes else 1 for i in turn.cohort)
         ours = len(self.world.server[1]) if sizes else 1
         shares = (1, 1) if self.set.merge == "sum" else (theirs / (theirs + ours), ours / (theirs + ours))
         moved = w + shares[0] * (by_clients - w) + shares[1] * (by_server - w)
         return moved, {"idle": "server", "client": "both"}.get(kind, kind)
+
+
+class MixedTwoWay(Beside):
+    def by_server(self, w, turn):
+        self.clients.prepare(w, turn)  # the clients' gradient is that of their last reports
+        steer, weight, settings = self.clients.of_clients, self.clients.set.weight, self.set.server
+        batches = turn.server_batches(settings.steps, min(settings.batch_size, len(self.world.server[1])))
+        return sgd(w, batches, settings.rate, settings.clip, lambda g, w: weight * g + steer)
 
 
 class Stages:
@@ -102,7 +120,11 @@ class Stages:
         )
 
     def round(self, w, turn):
-        return (self.first if turn.number < self.set.rounds else self.second).round(w, turn)
+        part = self.first if turn.number < self.set.rounds else self.second
+        found = part.round(w, turn)
+        no_server = part is self.second and isinstance(part, FedAvg)
+        self.delivers = no_server or getattr(part, "delivers", False)
+        return found
 
 
 # Client methods.
@@ -133,16 +155,81 @@ class Corrected(FedAvg):
         return lambda gradient, w: gradient + off
 
 
+class CorrectedAtServer(FedAvg):
+    def prepare(self, w, turn):
+        server = gradient(w, self.world.server)
+        self.off = {i: server - gradient(w, self.world.clients[i]) for i in turn.cohort}
+
+    def remember(self, changes):
+        for i in changes:
+            changes[i] = changes[i] - self.set.local_rate * self.steps(i) * self.off[i]
+
+
+class MixedOneWay(FedAvg):
+    of_clients = 0
+
+    def prepare(self, w, turn):
+        self.sent = self.set.weight * gradient(w, self.world.server)
+
+    def direction(self, client, start):
+        return lambda gradient, w: gradient + self.sent
+
+    def remember(self, changes):
+        weights, rate = self.weights(None, changes, None), self.set.local_rate
+        mean = sum(-weights[i] * change / (rate * self.steps(i)) for i, change in changes.items())
+        self.of_clients = mean - self.sent
+
+
+class FedLAW(FedAvg):
+    def prepare(self, w, turn):
+        size = min(self.set.fit_batch_size, len(self.world.server[1]))
+        steps = self.set.fit_epochs * (len(self.world.server[1]) // size)
+        self.start, self.batches = w, turn.server_batches(steps, size)
+
+    def remember(self, changes):
+        ends = np.array([self.start + change for change in changes.values()])
+        weights = self.weights(None, changes, None)
+        fit = np.append(np.log(list(weights.values())), 0.0)  # l of every client, then g
+        m = v = np.zeros_like(fit)
+
+        def average():
+            share = np.exp(fit[:-1] - fit[:-1].max())
+            share = share / share.sum()
+            return share, np.exp(fit[-1]) * np.tensordot(share, ends, 1)
+
+        for t, batch in enumerate(self.batches, start=1):
+            share, x = average()
+            towards = gradient(x, batch)
+            by_share = np.exp(fit[-1]) * np.tensordot(ends, towards, 2)
+            slope = np.append(share * (by_share - share @ by_share), np.sum(towards * x))
+            m, v = 0.5 * m + 0.5 * slope, 0.999 * v + 0.001 * slope**2
+            fit = fit - self.set.fit_rate * (m / (1 - 0.5**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        self.fitted = average()[1]
+
+    def absorb(self, w, update):
+        return w + self.set.global_rate * (self.fitted - w)
+
+
 TWINS = {
     "safari": Safari,
     "server-only": ServerOnly,
     "then": Then,
     "beside": Beside,
     "stages": Stages,
+    "warm-start": WarmStart,
+    "fine-tune": FineTune,
+    "hybrid-fl": Beside,
+    "clg-sgd": Then,
     "sgd": ServerSGD,
     "data-sharing": DataSharing,
     "fltrust": FLTrust,
     "corrected": Corrected,
-    "fedclg-c": FedCLGC,
+    "fedclg-c": Then,
+    "corrected-at-server": CorrectedAtServer,
+    "fedclg-s": Then,
     "feddu": FedDU,
+    "fedlaw": FedLAW,
+    "mixed-parallel": Beside,
+    "mixed-one-way": MixedOneWay,
+    "mixed-two-way": MixedTwoWay,
 }

@@ -26,6 +26,8 @@ class Turn:
     """Of a client: (client, steps, batch size)."""
     server_batches: Callable
     """(steps, batch size)"""
+    rounds: int
+    """How many the run has."""
 
 
 def probabilities(w, x):

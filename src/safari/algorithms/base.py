@@ -32,6 +32,7 @@ class Turn(eqx.Module):
 
     Attributes:
         number: the round, counted from 0.
+        rounds: how many rounds the run has.
         cohort: who was picked, and who of them reports back.
         coin: uniform between 0 and 1.
         client_batches: the key of the clients' minibatches; fold the client's number into it.
@@ -39,6 +40,7 @@ class Turn(eqx.Module):
     """
 
     number: Int[Array, ""]
+    rounds: int = eqx.field(static=True)
     cohort: Cohort
     coin: Float[Array, ""]
     client_batches: Key[Array, ""]
@@ -57,6 +59,8 @@ class Note(eqx.Module):
         clients: whether updates of clients entered the model.
         server: whether training on the server's samples entered the model; `False` (not an array)
             says that it never does, and the program then leaves out what only a server needs.
+        delivers: whether the model after the round is one to hand over although the server did not act:
+            where clients go on from what the server left, as after a warm start.
         q: the probability of a client round; NaN where no coin was tossed.
         down: models sent to each client of the cohort; 0 if nobody was asked.
         up: models that each reporting client sent back.
@@ -65,6 +69,7 @@ class Note(eqx.Module):
 
     clients: Bool[Array, ""] | bool
     server: Bool[Array, ""] | bool
+    delivers: Bool[Array, ""] | bool
     q: Float[Array, ""]
     down: Float[Array, ""]
     up: Float[Array, ""]
@@ -74,6 +79,12 @@ class Note(eqx.Module):
         """The note with all these columns; NaN in those that the round has nothing to say of."""
         nothing = jnp.float32(jnp.nan)
         return dataclasses.replace(self, columns={name: self.columns.get(name, nothing) for name in columns})
+
+    def synced(self) -> Bool[Array, ""] | bool:
+        """Whether the model after the round is one to hand over; `False` if that of no round ever is."""
+        if self.delivers is False:
+            return self.server
+        return jnp.asarray(self.server) | jnp.asarray(self.delivers)
 
     def kind(self) -> Int[Array, ""]:
         """The `Kind` of the round."""
@@ -86,6 +97,7 @@ def note(
     *,
     clients: Bool[Array, ""] | bool = False,
     server: Bool[Array, ""] | bool = False,
+    delivers: Bool[Array, ""] | bool = False,
     q: Float[Array, ""] | float = jnp.nan,
     down: float = 0.0,
     up: float = 0.0,
@@ -96,6 +108,7 @@ def note(
     Args:
         clients: whether updates of clients entered the model.
         server: whether training on the server's samples entered the model.
+        delivers: whether the model is one to hand over although the server did not act.
         q: the probability of a client round; NaN where no coin was tossed.
         down: models sent to each client of the cohort; 0 if nobody was asked.
         up: models that each reporting client sent back.
@@ -107,7 +120,7 @@ def note(
         3
     """
     columns = {name: jnp.float32(value) for name, value in (columns or {}).items()}
-    return Note(clients, server, jnp.float32(q), jnp.float32(down), jnp.float32(up), columns)
+    return Note(clients, server, delivers, jnp.float32(q), jnp.float32(down), jnp.float32(up), columns)
 
 
 class Algorithm(Noun):

@@ -1,6 +1,6 @@
 """`Beside`: clients and server train from one start, and their changes are merged."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,14 +12,22 @@ from safari.algorithms.client import ClientAlgorithm
 from safari.algorithms.combinator import ClientsAndServer, TwoSided, both
 from safari.algorithms.task import Task
 from safari.errors import check_choice
+from safari.models import Params
+
+AUGENSTEIN = Paper(
+    "Augenstein et al.",
+    "Mixed Federated Learning: Joint Decentralized and Centralized Learning",
+    "arXiv 2205.13655",
+    2022,
+)
 
 
 class Beside(ClientsAndServer):
     """Both sides train from the same parameters; the model moves by what they make of it together.
 
-    With `average` the server is one more client (Hybrid-FL): it counts as one of the clients that
+    With `average` the server is one more client (`HybridFL`): it counts as one of the clients that
     reported, or by its samples where the clients do. With `sum` both changes are added
-    (Augenstein et al., Mixed Federated Learning, arXiv 2205.13655, parallel training).
+    (`MixedParallel`; Augenstein et al., arXiv 2205.13655).
 
     Args:
         clients: how the clients train.
@@ -35,12 +43,7 @@ class Beside(ClientsAndServer):
 
     about = About(
         idea=Idea.SERVER_STEPS,
-        paper=Paper(
-            "Augenstein et al.",
-            "Mixed Federated Learning: Joint Decentralized and Centralized Learning",
-            "arXiv 2205.13655",
-            2022,
-        ),
+        paper=AUGENSTEIN,
         passes_ceiling=True,
         server_set=True,
         extra="server steps beside every client round",
@@ -51,16 +54,19 @@ class Beside(ClientsAndServer):
     def __check_init__(self) -> None:
         check_choice("merge", self.merge, ("average", "sum"))
 
-    def round(self, state: TwoSided, task: Task, turn: Turn) -> tuple[TwoSided, Note]:
+    def round(self, state: Any, task: Task, turn: Turn) -> tuple[Any, Note]:
         by_clients, noted = self.client_round(state, task, turn)
         by_server, server_noted = self.server_round(state, task, turn)
-        theirs, ours = (1.0, 1.0) if self.merge == "sum" else self._shares(task, turn)
-        merged = jax.tree.map(
-            lambda x, c, s: x + theirs * (c - x) + ours * (s - x),
-            state.params, by_clients.params, by_server.params,
-        )  # fmt: skip
+        merged = self.merged(state.params, by_clients.params, by_server.params, task, turn)
         clients = self.clients.with_params(by_clients.clients, merged)
         return TwoSided(clients, by_server.server), both(noted, server_noted)
+
+    def merged(self, start: Params, by_clients: Params, by_server: Params, task: Task, turn: Turn) -> Params:
+        """What both sides made of `start` together."""
+        theirs, ours = (1.0, 1.0) if self.merge == "sum" else self._shares(task, turn)
+        return jax.tree.map(
+            lambda x, c, s: x + theirs * (c - x) + ours * (s - x), start, by_clients, by_server
+        )
 
     def _shares(self, task: Task, turn: Turn) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """What clients and server count for in the average."""

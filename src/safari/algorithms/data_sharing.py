@@ -6,8 +6,9 @@ import numpy as np
 
 from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.client import ClientAlgorithm
+from safari.algorithms.server_sgd import check_server_set
 from safari.data import Federation
-from safari.errors import check, check_fraction
+from safari.errors import check_fraction
 from safari.randomness import host_stream
 
 
@@ -16,7 +17,7 @@ class DataSharing(ClientAlgorithm):
 
     Before the first round every client gets a random share $\alpha$ of the server's set T, drawn for it
     alone, and mixes it into its own samples; then FedAvg. Raw samples leave the server. The paper's
-    warm start on T is `Stages(ServerSGD(), DataSharing())`. The rule is the paper's.
+    warm start on T is `WarmStart(DataSharing())`. The rule is the paper's.
 
     Args:
         share: $\alpha$, the part of T that each client gets.
@@ -37,12 +38,13 @@ class DataSharing(ClientAlgorithm):
         check_fraction("share", self.share)
 
     def bind(self, federation: Federation, seed: int) -> tuple[Self, Federation]:
+        check_server_set(federation)
         held = federation.held_by(None)
-        check(len(held) > 0, "data.server.samples", 0, "the server has nothing to share")
         handed = round(float(self.share) * len(held))
         rng = host_stream(seed, "data sharing")
         parts = [
             np.concatenate([federation.held_by(client), rng.permutation(held)[:handed]])
             for client in range(federation.size)
         ]
-        return self, Federation.of(federation.dataset, parts, held, federation.augment)
+        held_out = federation.numbers_of(federation.validation)
+        return self, Federation.of(federation.dataset, parts, held, federation.augment, held_out)

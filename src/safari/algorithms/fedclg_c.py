@@ -3,12 +3,12 @@
 import jax
 
 from safari.algorithms.about import About, Idea
-from safari.algorithms.base import Algorithm, Turn
+from safari.algorithms.base import Turn
 from safari.algorithms.client import Client, ClientAlgorithm, ClientState, Memory
+from safari.algorithms.server_sgd import check_server_set
 from safari.algorithms.task import Task
 from safari.algorithms.then import BIAN, Then
 from safari.data import Federation
-from safari.errors import check
 from safari.models import Params
 
 
@@ -30,8 +30,7 @@ class Corrected(ClientAlgorithm):
     )
 
     def bind(self, federation: Federation, seed: int) -> tuple["Corrected", Federation]:
-        samples = federation.server_samples
-        check(samples > 0, "data.server.samples", samples, "the correction needs samples of the server's")
+        check_server_set(federation)
         return self, federation
 
     def broadcast(self, state: ClientState, task: Task, turn: Turn) -> Memory:
@@ -63,4 +62,4 @@ class FedCLGC(Then):
         extra="a gradient over all samples of the server and of every client, and server steps",
     )
 
-    clients: Algorithm = Corrected()
+    clients: Corrected = Corrected()

@@ -1,5 +1,7 @@
 """FLTrust: the server trusts a client as far as it goes the server's own way."""
 
+from typing import Self
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -7,7 +9,9 @@ from jaxtyping import Array, Float
 from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.base import Turn
 from safari.algorithms.client import ClientAlgorithm, ClientState, Reports
+from safari.algorithms.server_sgd import check_server_set
 from safari.algorithms.task import Task, inner
+from safari.data import Federation
 
 
 class FLTrust(ClientAlgorithm):
@@ -28,6 +32,10 @@ class FLTrust(ClientAlgorithm):
         server_set=True,
         extra="as many steps on the server's samples as a client takes",
     )
+
+    def bind(self, federation: Federation, seed: int) -> tuple[Self, Federation]:
+        check_server_set(federation)
+        return self, federation
 
     def weigh(self, state: ClientState, reports: Reports, task: Task, turn: Turn) -> Float[Array, " slots"]:
         federation = task.federation

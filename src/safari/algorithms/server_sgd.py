@@ -8,7 +8,7 @@ import equinox as eqx
 from safari.algorithms.about import About, Idea
 from safari.algorithms.base import Algorithm, Note, Turn, note
 from safari.algorithms.client import ClientAlgorithm
-from safari.algorithms.task import Task
+from safari.algorithms.task import Direction, Task
 from safari.data import Federation
 from safari.errors import check, check_count, check_positive
 from safari.models import Params
@@ -79,12 +79,7 @@ class ServerSGD(Algorithm):
 
     def number_of_steps(self, federation: Federation, matching: int) -> int:
         """How many steps a round takes if a client takes `matching`."""
-        check(
-            federation.server_samples > 0,
-            "data.server.samples",
-            federation.server_samples,
-            "the server has nothing to train on; give it at least 1 sample",
-        )
+        check_server_set(federation)
         if self.steps == "match":
             return matching
         if self.steps == "epoch":
@@ -95,12 +90,22 @@ class ServerSGD(Algorithm):
         return ServerState(params)
 
     def round(self, state: ServerState, task: Task, turn: Turn) -> tuple[ServerState, Note]:
+        return ServerState(self.trained(state.params, task, turn)), note(server=True)
+
+    def trained(self, params: Params, task: Task, turn: Turn, direction: Direction | None = None) -> Params:
+        """The parameters after a round's steps from `params`, which may follow another direction."""
         federation, steps = task.federation, self.steps
         assert isinstance(steps, int), "bind the algorithm to its federation first"
         size = min(self.batch_size, federation.server_most)
 
         def train() -> Params:
             minibatches = task.minibatches(federation.server, turn.server_batches, steps, size)
-            return task.sgd(state.params, minibatches, rate=self.rate, clip=self.clip)
+            return task.sgd(params, minibatches, rate=self.rate, clip=self.clip, direction=direction)
 
-        return ServerState(task.once(train)), note(server=True)
+        return task.once(train)
+
+
+def check_server_set(federation: Federation) -> None:
+    """Refuse a federation whose server has no samples of its own."""
+    samples = federation.server_samples
+    check(samples > 0, "data.server.samples", samples, "the server has no samples; it needs at least 1")

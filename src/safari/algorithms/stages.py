@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import equinox as eqx
 
-from safari.algorithms.about import About, Idea, Paper
+from safari.algorithms.about import About, Idea
 from safari.algorithms.base import Algorithm, Note, Turn
 from safari.algorithms.fedavg import FedAvg
 from safari.algorithms.server_sgd import ServerSGD
@@ -26,8 +26,8 @@ class StagesState(eqx.Module):
 class Stages(Algorithm):
     """`first` trains for `rounds` rounds, `second` from then on. Stages nest.
 
-    Server-only training first is the warm start of Nguyen et al. (Where to Begin?, ICLR 2023);
-    server-only training second is fine-tuning.
+    `WarmStart` and `FineTune` are stages of a client method and the server. If the server never acts in the
+    second stage, the model of its last round is delivered.
 
     Args:
         first: the algorithm of the first rounds.
@@ -43,12 +43,7 @@ class Stages(Algorithm):
 
     about = About(
         idea=Idea.SERVER_STEPS,
-        paper=Paper(
-            "Nguyen et al.",
-            "Where to Begin? On the Impact of Pre-Training and Initialization in Federated Learning",
-            "ICLR",
-            2023,
-        ),
+        rests_on="common practice",
         passes_ceiling=True,
         server_set=True,
     )
@@ -84,6 +79,8 @@ class Stages(Algorithm):
             begun = self.second.with_params(state.second, state.params)
             after, note = self.second.round(begun, task, turn)
             rest = self.second.with_params(after, None)
+            # Where the server never acts again, what it left long ago is not what training leads to.
+            note = replace(note, delivers=note.server is False or note.delivers)
             return StagesState(after.params, state.first, rest), note.over(self.columns)
 
         return task.choose(turn.number < self.rounds, first, second)

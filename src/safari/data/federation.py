@@ -118,7 +118,10 @@ class Federation(eqx.Module):
 
     def held_by(self, client: int | None) -> np.ndarray:
         """The sample numbers of one client, or of the server (None). Host code."""
-        shard = self.server if client is None else self.client(jnp.int32(client))
+        return self.numbers_of(self.server if client is None else self.client(jnp.int32(client)))
+
+    def numbers_of(self, shard: Shard) -> np.ndarray:
+        """The sample numbers of a shard. Host code."""
         start = int(shard.start)
         return np.asarray(self.samples)[start : start + int(shard.count)]
 

@@ -50,13 +50,13 @@ def nothing_kept(task: Task, params: Params, deliver: Deliver) -> Kept:
 
 
 class AfterRound(eqx.Module):
-    """What a round left: its model and the score of it, where one is `due`; whether the server acted in it,
-    and whether it is the best so far on the held-out samples."""
+    """What a round left: its model and the score of it, where one is `due`; whether it is `synced`, one to
+    hand over as the round's note says, and whether it is the best so far on the held-out samples."""
 
     model: Params
     score: Score
     due: Bool[Array, ""]
-    server: Bool[Array, ""] | bool
+    synced: Bool[Array, ""] | bool
     best: Bool[Array, ""]
 
 
@@ -65,7 +65,7 @@ def kept_after(task: Task, deliver: Deliver, every: int, before: Kept, now: Afte
     if deliver == "best":
         params, score = _where(now.best, (now.model, now.score), (before.params, before.score))
         return Kept(params, before.exists | now.best, score, None)
-    if deliver == "last" or now.server is False:
+    if deliver == "last" or now.synced is False:
         return before
     if deliver == "average":
         return _averaged(task, every, before, now)
@@ -77,7 +77,7 @@ def _synced(task: Task, every: int, before: Kept, now: AfterRound) -> Kept:
 
     Where every round is scored its score is known already; otherwise it has to be computed.
     """
-    acted = jnp.asarray(now.server)
+    acted = jnp.asarray(now.synced)
     params, exists = _where(acted, now.model, before.params), before.exists | acted
     if every == 1:
         return Kept(params, exists, _where(acted, now.score, before.score), None)
@@ -91,7 +91,7 @@ def _synced(task: Task, every: int, before: Kept, now: AfterRound) -> Kept:
 def _averaged(task: Task, every: int, before: Kept, now: AfterRound) -> Kept:
     r"""The average of the models that server rounds left: the k-th last has the weight FORGET^k."""
     assert before.weight is not None
-    acted = jnp.asarray(now.server)
+    acted = jnp.asarray(now.synced)
     weight = jnp.where(acted, 1 + FORGET * before.weight, before.weight)
     share = jnp.where(acted, 1 / jnp.maximum(weight, 1), 0.0)
     params = jax.tree.map(lambda old, new: old + share * (new - old), before.params, now.model)

@@ -128,6 +128,7 @@ def draw_turn(run: Run, availability: PyTree[Any], number: Int[Array, ""]) -> tu
     availability, available, cohort = run.roster.draw(availability, streams, number)
     turn = Turn(
         number,
+        run.rounds,
         cohort,
         coin=jax.random.uniform(jax.random.fold_in(streams.coin, number)),
         client_batches=jax.random.fold_in(streams.client_batches, number),
@@ -145,7 +146,7 @@ def one_round(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Re
     due = ((number + 1) % run.evaluate_every == 0) | (number + 1 == run.rounds)
     score = jax.lax.cond(due, lambda: scored(run.task, model), lambda: no_score(run.task))
     validation, best, is_best = validated(run.task, model, carry.best, due, number)
-    now = AfterRound(model, score, due, note.server, is_best)
+    now = AfterRound(model, score, due, note.synced(), is_best)
     kept = kept_after(run.task, run.deliver, run.evaluate_every, carry.kept, now)
     finite = jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]).all()
     record = Record(

@@ -299,7 +299,7 @@ def _read_algorithm(given: Any) -> dict[str, Any]:
         if key not in used and key != NAME:
             _check_unused(key, value, used)
     if cls.table is None:
-        own = {key: value for key, value in given.items() if key in used}
+        own = {key: _fitting(keys[key].noun, value) for key, value in given.items() if key in used}
         return {NAME: name, **read_table("algorithm", own, keys)}
     side = given.get(cls.table, {})
     side = {NAME: side} if isinstance(side, str) else side
@@ -311,6 +311,22 @@ def _read_algorithm(given: Any) -> dict[str, Any]:
 
 def _algorithm_class(name: str) -> type[Algorithm]:
     return ALGORITHMS.find(name, f"algorithm.{NAME}")
+
+
+def _fitting(noun: type | None, value: Any) -> Any:
+    """The table of a part: of FedCLG-C's clients, say, which no other method can stand for.
+
+    Written for another method, it says how long and how fast this one trains.
+    """
+    side = {NAME: value} if isinstance(value, str) else value
+    narrow = noun is not None and issubclass(noun, Algorithm) and noun is not Algorithm
+    if not (narrow and isinstance(side, dict) and isinstance(side.get(NAME), str)):
+        return value
+    assert noun is not None
+    if issubclass(_algorithm_class(side[NAME]), noun):
+        return value
+    name = ALGORITHMS.name_of(noun)
+    return {**_written_for(noun, name, side), NAME: name}
 
 
 def _written_for(cls: type[Algorithm], name: str, side: dict[str, Any]) -> dict[str, Any]:

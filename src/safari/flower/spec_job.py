@@ -216,7 +216,7 @@ def turn_of(run: Run, number: Int[Array, ""] | int) -> Turn:
     streams = run.streams
     keys = (streams.client_batches, streams.server_batches, streams.methods)
     folded = (jax.random.fold_in(key, number) for key in keys)
-    return Turn(jnp.asarray(number, jnp.int32), nobody, jnp.float32(0), *folded)
+    return Turn(jnp.asarray(number, jnp.int32), run.rounds, nobody, jnp.float32(0), *folded)
 
 
 @lru_cache(maxsize=4)
