@@ -109,6 +109,24 @@ def test_coverage_and_ceiling_are_what_the_excluded_clients_leave():
     assert coverage.accuracy_ceiling == pytest.approx(1 - np.isin(y_test, list(gone)).mean())
     assert coverage.covered_mass == pytest.approx(1 - np.isin(y, list(gone)).mean())
     assert federation.coverage().accuracy_ceiling == 1
+    assert str(federation.coverage()) == "All 10 clients can take part."
+
+
+def test_exposure_is_the_share_of_a_class_that_is_not_absent():
+    """Twelve hospitals of different sizes; three of them hold nine tenths of the rare class."""
+    client = np.repeat(np.arange(12), 100)
+    y = np.where(np.arange(1200) % 100 < np.where(client < 3, 30, 1), 2, np.arange(1200) % 2)
+    names = ("harbour", "mercy", "north", *(f"hospital {number}" for number in range(9)))
+    x = np.random.default_rng(0).normal(size=(1200, 3))
+    labels = ("flu", "pneumonia", "sepsis")
+    dataset = safari.Dataset(x, y, x, y, client=client, labels=labels, client_names=names)
+    coverage = safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0)).coverage([0, 1, 2])
+    assert coverage.exposure["sepsis"] == 9 / 99
+    assert 0.8 < coverage.exposure["flu"] < 0.9
+    assert coverage.accuracy_ceiling == 1
+    assert str(coverage) == (
+        "3 of 12 clients never take part (harbour, mercy, north); they hold 91 % of sepsis."
+    )
 
 
 def test_a_pass_shows_every_sample_once_and_drops_the_incomplete_batch(digits):

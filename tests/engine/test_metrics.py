@@ -1,15 +1,18 @@
 """Metrics: the same numbers as scikit-learn's, in every round and of the delivered model."""
 
+import io
 import json
 
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 from sklearn import metrics as sklearn_metrics
 
 import safari
 from safari.engine.metrics import softmax
 from safari.errors import InputError
+from safari.report.tables import class_table
 
 
 def probabilities(samples: int, classes: int, seed: int, tied: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -93,3 +96,31 @@ def test_the_representation_and_the_table_name_the_classes():
     assert found.table().schema["recall"] == pl.Float64
     assert found.table()["class"].to_list() == ["flu", "pneumonia", "sepsis"]
     assert json.dumps(found.to_dict())
+
+
+def test_a_trace_with_one_client_without_the_rare_class(tmp_path):
+    """Exposure 0, a ceiling below 100 %, and a recall of 0 beside it: nobody is excluded by name."""
+    rng = np.random.default_rng(0)
+    client, y = np.repeat([0, 1, 2], 60), np.arange(180) % 3
+    y[:60] = np.arange(60) % 2
+    centres = np.array([[2.0, 0, 0], [0, 2, 0], [0, 0, 2]])
+    x = centres[y] + 0.3 * rng.normal(size=(180, 3))
+    x_test, y_test = centres[np.arange(60) % 3] + 0.3 * rng.normal(size=(60, 3)), np.arange(60) % 3
+    labels = ("flu", "pneumonia", "sepsis")
+    dataset = safari.Dataset(x, y, x_test, y_test, client=client, labels=labels)
+    federation = safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0))
+    (tmp_path / "trace.csv").write_text("round,client\n1,0\n2,0\n30,1\n")
+    only = safari.Participation(availability=safari.Trace(tmp_path / "trace.csv"))
+    clients = safari.FedAvg(local_rate=0.1, batch_size=10)
+    result = safari.train(federation, clients, participation=only, rounds=20)
+    summary = result.summary()
+    assert (summary["excluded"], summary["absent"]) == ([], [1, 2])
+    assert summary["exposure"]["sepsis"] == 0
+    assert summary["accuracy_ceiling"] == pytest.approx(2 / 3)
+    assert summary["recall"]["sepsis"] == 0
+    assert (summary["worst_class"], summary["worst_recall"]) == ("sepsis", 0)
+    assert "2 of 3 clients never take part; they hold all samples of sepsis" in summary["coverage"]
+    console = Console(width=120, file=io.StringIO())
+    console.print(class_table(summary))
+    row = next(line for line in console.file.getvalue().splitlines() if "sepsis" in line)
+    assert row.count("0.00 %") == 2

@@ -69,6 +69,37 @@ def test_a_trace_is_followed_and_repeated(tmp_path):
     assert [set(np.flatnonzero(row)) for row in mask] == expected
 
 
+@pytest.mark.parametrize("rounds", [1, 3, 400])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        safari.Always(),
+        safari.Bernoulli((0.0, 1.0, 0.5, 0.0, 1.0, 0.0)),
+        safari.Cyclic(groups=3, length=2),
+        safari.Diurnal(mean=0.0, swing=0.0),
+        safari.Markov(join=0.0, leave=0.5),
+        safari.LongTail(),
+        "trace",
+    ],
+    ids=lambda pattern: getattr(type(pattern), "__name__", "pattern"),
+)
+def test_who_cannot_come_never_does(pattern, rounds, tmp_path):
+    if pattern == "trace":
+        path = tmp_path / "trace.csv"
+        path.write_text("round,client\n1,4\n3,2\n5,0\n")
+        pattern = safari.Trace(path)
+    roster = safari.Participation(excluded=[1], availability=pattern).resolve(6, 0)
+    seen = available(roster.availability, rounds=rounds)[0].any(axis=0) & (np.arange(6) != 1)
+    absent = roster.absent(Streams(0), rounds)
+    assert 1 in absent
+    assert not seen[list(absent)].any()
+    by_chance = isinstance(pattern, safari.LongTail) or (
+        isinstance(pattern, safari.Bernoulli) and rounds < 40
+    )
+    if not by_chance:
+        assert absent == tuple(np.flatnonzero(~seen))
+
+
 def test_excluded_clients_are_never_there_whatever_the_pattern():
     for pattern in (safari.Always(), safari.Bernoulli(0.9), safari.Markov(), safari.Diurnal()):
         mask, cohorts = available(pattern, excluded=(1, 4), per_round=2)

@@ -117,7 +117,7 @@ class Pilot:
         federation, excluded = run.task.federation, run.roster.excluded_clients
         algorithm: Any = run.algorithm
         return Ground(
-            coverage=federation.coverage(excluded),
+            coverage=federation.coverage(run.roster.absent(run.streams, run.rounds)),
             excluded=len(excluded),
             clients=federation.size,
             server_samples=federation.server_samples,

@@ -45,9 +45,13 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, quiet: bool) ->
             signals.say_the_end()
             raise typer.Exit(STOPPED) from None
     if not quiet:
-        from safari.report.tables import summary_table
+        from safari.report.tables import class_table, summary_table
 
-        show(summary_table(read_summary(path)))
+        summary = read_summary(path)
+        show(summary_table(summary))
+        by_class = class_table(summary)
+        if by_class is not None:
+            show(by_class)
     print(path)
 
 

@@ -170,10 +170,11 @@ class Federation(eqx.Module):
         return counts, jnp.sum(labels * inside[:, None], axis=0)
 
     def coverage(self, excluded: np.ndarray | list[int] | tuple[int, ...] = ()) -> Coverage:
-        """What the clients outside `excluded` can teach: classes, mass, accuracy ceiling."""
-        counts = np.asarray(self.clients.count)
-        holder = np.repeat(np.arange(self.size), counts)
-        seen = np.asarray(self.samples)[: counts.sum()][~np.isin(holder, np.asarray(excluded, int))]
+        """What the clients outside `excluded` hold of every class, and the ceiling of that. Host code."""
+        counts, dataset = np.asarray(self.clients.count), self.dataset
+        held = np.split(np.asarray(self.samples)[: counts.sum()], np.cumsum(counts)[:-1])
+        names = self.client_names
         return measure_coverage(
-            np.asarray(self.dataset.y), np.asarray(self.dataset.y_test), seen, self.dataset.classes
-        )
+            np.asarray(dataset.y), np.asarray(dataset.y_test), held, list(excluded), dataset.labels,
+            names if names is not None and len(names) == self.size else None,
+        )  # fmt: skip

@@ -55,6 +55,9 @@ MEASURED = (
 )  # fmt: skip
 """What a summary takes from the metrics of the delivered model, beside its accuracy."""
 
+COVERED = ("covered_classes", "covered_mass", "accuracy_ceiling", "exposure", "absent", "coverage")
+"""What a summary says of those that never take part; unknown to the server of a fleet."""
+
 
 def history_schema(columns: tuple[str, ...] = (), validated: bool = False) -> dict[str, Any]:
     """The columns of a history, those of an algorithm's own last."""
@@ -141,7 +144,8 @@ def _by_class(shares: np.ndarray, known: np.ndarray) -> list[list[float | None] 
 class Log:
     """What a training run showed, without its parameters.
 
-    `excluded` lists the clients that could never take part; `diverged_at` is the round in
+    `excluded` lists the clients that were excluded; `coverage` says who else could never take part,
+    and what they hold; `diverged_at` is the round in
     which the run left the finite numbers, if it did; `diagnostics` is what an observer saw, where
     one looked on. `measure` scores the delivered model, where that can be done.
     """
@@ -202,17 +206,24 @@ class Log:
 
     def _measured(self) -> dict[str, Any]:
         """What is known of the delivered model beyond its accuracy; by class name where it is by class."""
-        found = {} if self.metrics is None else self.metrics.to_dict()
+        found: dict[str, Any] = {}
+        if self.metrics is not None:
+            found = self.metrics.to_dict()
+        elif self.coverage is not None:
+            found = {"classes": list(self.coverage.exposure)}
         return {name: found.get(name) for name in MEASURED}
 
     def _covered(self) -> dict[str, Any]:
         """What those that take part can teach, where it is known: no server sees the data of real clients."""
         if self.coverage is None:
-            return {"covered_classes": None, "covered_mass": None, "accuracy_ceiling": None}
+            return dict.fromkeys(COVERED)
         return {
             "covered_classes": list(self.coverage.covered_classes),
             "covered_mass": self.coverage.covered_mass,
             "accuracy_ceiling": self.coverage.accuracy_ceiling,
+            "exposure": self.coverage.exposure,
+            "absent": list(self.coverage.absent),
+            "coverage": str(self.coverage),
         }
 
     def _observed(self) -> dict[str, float]:

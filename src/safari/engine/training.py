@@ -208,7 +208,7 @@ class Training:
                     model=model,
                     params_last=state.params,
                     history=history,
-                    coverage=run.task.federation.coverage(excluded),
+                    coverage=run.task.federation.coverage(run.roster.absent(run.streams, run.rounds)),
                     excluded=excluded,
                     compile_seconds=self.compile_seconds * share,
                     train_seconds=self.train_seconds * share,

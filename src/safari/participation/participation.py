@@ -117,6 +117,12 @@ class Roster(eqx.Module):
         """The clients that never take part. Host code."""
         return tuple(int(client) for client in np.flatnonzero(np.asarray(self.excluded)))
 
+    def absent(self, streams: Streams, rounds: int) -> tuple[int, ...]:
+        """The clients that have no chance to report in any of the rounds. Host code."""
+        some = self.availability.can_come(streams.availability, self.clients, rounds)
+        comes = np.asarray(some, bool) & ~np.asarray(self.excluded) & bool(np.asarray(self.dropout) < 1)
+        return tuple(int(client) for client in np.flatnonzero(~comes))
+
     def init(self, streams: Streams) -> State:
         return self.availability.init(streams.availability, self.clients)
 

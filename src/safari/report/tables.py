@@ -7,16 +7,20 @@ from rich.table import Table
 
 from safari.report.statistics import is_tie
 
+MOST_CLASSES_SHOWN = 20
+
 
 def summary_table(summary: dict[str, Any]) -> Table:
     """The numbers of one run."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = {
         "accuracy, delivered model": _percent(summary["accuracy"]),
-        "after the last round": _percent(summary["accuracy_round"]),
+        "balanced accuracy": _percent(summary.get("balanced_accuracy")),
+        "worst class": _worst(summary),
+        "macro F1, AUC": f"{_number(summary.get('macro_f1'))}, {_number(summary.get('auc'))}",
+        "accuracy after the last round": _percent(summary["accuracy_round"]),
         "mean of the last ten": _percent(summary["accuracy_round_last10"]),
-        "classes the clients cover": _covered(summary),
-        "ceiling of client-only training": _percent(summary["accuracy_ceiling"]),
+        "who takes part": summary.get("coverage") or "unknown",
         "rounds": ", ".join(
             f"{summary[f'{kind}_rounds']} {kind}"
             for kind in ("client", "server", "both", "idle")
@@ -65,15 +69,45 @@ def _mean(row: dict[str, Any], name: str) -> str:
     return f"{100 * row[f'{name}_mean']:.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
 
 
-def _covered(summary: dict[str, Any]) -> str:
-    if summary["covered_classes"] is None:
+def _worst(summary: dict[str, Any]) -> str:
+    if summary.get("worst_class") is None:
         return "unknown"
-    classes = " ".join(map(str, summary["covered_classes"]))
-    return f"{classes} ({100 * summary['covered_mass']:.1f} % of the samples)"
+    return f"{summary['worst_class']}, {_percent(summary['worst_recall'])} recognised"
 
 
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{100 * share:.2f} %"
+def class_table(summary: dict[str, Any]) -> Table | None:
+    """The delivered model class by class, beside what the clients that come hold; None if unknown.
+
+    Of many classes, those that are recognised least.
+    """
+    recall = summary.get("recall")
+    if recall is None:
+        return None
+    held = [name for name in recall if recall[name] is not None]
+    shown = list(recall)
+    title = "By class: the delivered model on the test set"
+    if len(recall) > MOST_CLASSES_SHOWN:
+        shown = sorted(held, key=lambda name: recall[name])[:MOST_CLASSES_SHOWN]
+        title = f"The {len(shown)} of {len(recall)} classes that the delivered model recognises least"
+    table = Table(title=title, title_justify="left")
+    table.add_column("class")
+    for name in ("test samples", "recall", "precision", "held by clients that come"):
+        table.add_column(name, justify="right")
+    matrix, exposure = summary.get("confusion"), summary.get("exposure")
+    for name in shown:
+        samples = "" if matrix is None else str(sum(matrix[summary["classes"].index(name)]))
+        come = "unknown" if exposure is None else _percent(exposure[name])
+        shares = (_percent(summary[one][name], "-") for one in ("recall", "precision"))
+        table.add_row(name, samples, *shares, come)
+    return table
+
+
+def _percent(share: float | None, otherwise: str = "unknown") -> str:
+    return otherwise if share is None else f"{100 * share:.2f} %"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4f}"
 
 
 def _megabytes(size: int) -> str:

@@ -50,7 +50,7 @@ CURVE = (
     "loss_round",
 )  # fmt: skip
 """The columns of a history that a sweep keeps, at the rounds that were evaluated."""
-BY_CLASS = {"recall": "recall", "precision": "class_precision"}
+BY_CLASS = {"recall": "recall", "precision": "class_precision", "exposure": "exposure"}
 """What a summary has by class name, and what it is called in a row: a list, in the order of `classes`."""
 
 
@@ -251,7 +251,7 @@ def by_number(summary: dict[str, Any]) -> dict[str, Any]:
     row = {name: value for name, value in summary.items() if name not in BY_CLASS}
     for name, column in BY_CLASS.items():
         found = summary.get(name)
-        row[column] = None if found is None else [found[label] for label in summary["classes"]]
+        row[column] = None if found is None else list(found.values())
     return row
 
 

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from typing import Any, TypeAlias
 
+import numpy as np
 from jaxtyping import Array, Bool, Int, Key, PyTree
 
 from safari.registry import Noun
@@ -31,6 +32,19 @@ class Availability(Noun):
     def init(self, key: Key[Array, ""], clients: int) -> State:
         """The state before the first round."""
         return None
+
+    def can_come(self, key: Key[Array, ""], clients: int, rounds: int) -> np.ndarray:
+        """Which clients have a chance to be there in one of the first `rounds` rounds. Host code.
+
+        Everyone, unless the pattern knows better. What a report says of the clients that never take
+        part goes by this.
+
+        Args:
+            key: that of `init`.
+            clients: how many there are.
+            rounds: how many the run has.
+        """
+        return np.ones(clients, bool)
 
     @abstractmethod
     def step(

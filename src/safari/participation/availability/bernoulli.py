@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int, Key
 
 from safari.errors import check, check_fraction
@@ -31,6 +32,9 @@ class Bernoulli(Availability):
             check(
                 len(self.rate) == clients, "rate", self.rate, f"needs one rate for each of {clients} clients"
             )
+
+    def can_come(self, key: Key[Array, ""], clients: int, rounds: int) -> np.ndarray:
+        return np.broadcast_to(np.asarray(self.rate) > 0, (clients,))
 
     def step(
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int

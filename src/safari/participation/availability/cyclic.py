@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int, Key
 
 from safari.errors import check, check_count
@@ -35,6 +36,10 @@ class Cyclic(Availability):
 
     def init(self, key: Key[Array, ""], clients: int) -> State:
         return jax.random.permutation(key, jnp.arange(clients) % self.groups)
+
+    def can_come(self, key: Key[Array, ""], clients: int, rounds: int) -> np.ndarray:
+        turns = -(-rounds // self.length)
+        return np.asarray(self.init(key, clients)) < turns
 
     def step(
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int, Key
 
 from safari.errors import check, check_fraction, check_positive
@@ -43,6 +44,9 @@ class Diurnal(Availability):
 
     def init(self, key: Key[Array, ""], clients: int) -> State:
         return self.spread * jax.random.uniform(key, (clients,))
+
+    def can_come(self, key: Key[Array, ""], clients: int, rounds: int) -> np.ndarray:
+        return np.full(clients, float(self.mean) > 0)
 
     def step(
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int

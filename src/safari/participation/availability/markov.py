@@ -1,6 +1,7 @@
 """On/off Markov chain: a client that is away tends to stay away."""
 
 import jax
+import numpy as np
 from jaxtyping import Array, Bool, Int, Key
 
 from safari.errors import check, check_fraction
@@ -34,6 +35,9 @@ class Markov(Availability):
 
     def init(self, key: Key[Array, ""], clients: int) -> State:
         return jax.random.uniform(key, (clients,)) < self.join / (self.join + self.leave)
+
+    def can_come(self, key: Key[Array, ""], clients: int, rounds: int) -> np.ndarray:
+        return np.full(clients, float(self.join) > 0)
 
     def step(
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int

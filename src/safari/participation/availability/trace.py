@@ -49,6 +49,12 @@ class Trace(Availability):
         nobody = jnp.zeros((self.rounds, clients), bool)
         return nobody.at[self.rows[:, 0] - 1, self.rows[:, 1]].set(True)
 
+    def can_come(self, key: Key[Array, ""], clients: int, rounds: int) -> np.ndarray:
+        rows = np.asarray(self.rows)
+        mask = np.zeros(clients, bool)
+        mask[rows[rows[:, 0] <= rounds, 1]] = True
+        return mask
+
     def step(
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
     ) -> tuple[State, Bool[Array, " clients"]]:
