@@ -6,7 +6,7 @@ from pathlib import Path
 from safari.algorithms import AdaptiveQ
 from safari.data import ServerSet
 from safari.engine import train
-from safari.experiment.schema import NAME, REQUIRED, Key, describe, keys_of
+from safari.experiment.schema import NAME, Key, describe, keys_of, shown_default
 from safari.experiment.spec import NOT_TRAIN, data_keys
 from safari.experiment.sweep.cells import SWEEP_KEYS
 from safari.participation import Participation
@@ -16,9 +16,7 @@ from safari.registry import (
     MODELS,
     PARTITIONS,
     SOURCES,
-    Noun,
     Registry,
-    registry_of,
 )
 
 HEAD = """# Spec reference
@@ -70,15 +68,8 @@ def each(table: str, registry: Registry, key: str = NAME) -> Iterator[Section]:
 def default(table: str, name: str, key: Key) -> str:
     if name == "seed" and table != "train":
         return "`train.seed`"
-    if key.default is REQUIRED:
-        return "must be given"
-    if key.default is None:
-        return "not set"
-    if isinstance(key.default, Noun):
-        registry = registry_of(type(key.default))
-        return "its defaults" if registry is None else f"`{registry.name_of(type(key.default))}`"
-    value = list(key.default) if isinstance(key.default, tuple) else key.default
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    shown = shown_default(key)
+    return shown if shown in ("must be given", "not set", "its defaults") else f"`{shown}`"
 
 
 def row(table: str, name: str, key: Key) -> str:

@@ -31,6 +31,13 @@ def test_the_spec_reference_is_up_to_date():
     assert (ROOT / "docs" / "spec.md").read_text() == reference(), "run: python docs/make_reference.py"
 
 
+def test_the_methods_page_is_up_to_date():
+    sys.path.insert(0, str(ROOT / "docs"))
+    from make_methods import PAGE, methods
+
+    assert PAGE.read_text(encoding="utf-8") == methods(), "run: python docs/make_methods.py"
+
+
 def test_the_reproduction_page_shows_the_committed_results():
     sys.path.insert(0, str(ROOT / "docs"))
     from make_reproduction import reproduction

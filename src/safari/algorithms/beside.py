@@ -46,7 +46,7 @@ class Beside(ClientsAndServer):
         paper=AUGENSTEIN,
         passes_ceiling=True,
         server_set=True,
-        extra="server steps beside every client round",
+        extra="server steps",
     )
 
     merge: Literal["average", "sum"] = "average"

@@ -18,5 +18,5 @@ class CLGSGD(Then):
         rests_on="the paper; other people's code agrees",
         passes_ceiling=True,
         server_set=True,
-        extra="server steps after every client round",
+        extra="server steps",
     )

@@ -29,7 +29,7 @@ class DataSharing(ClientAlgorithm):
         passes_ceiling=True,
         server_set=True,
         raw_samples=True,
-        extra="every client also trains on the samples that it got",
+        extra="client steps on the shared samples",
     )
 
     share: float = 0.5

@@ -26,7 +26,7 @@ class Corrected(ClientAlgorithm):
         passes_ceiling=True,
         server_set=True,
         down=2,
-        extra="a gradient over all samples of the server and of every client",
+        extra="gradients over all samples of server and clients",
     )
 
     def bind(self, federation: Federation, seed: int) -> tuple["Corrected", Federation]:
@@ -59,7 +59,7 @@ class FedCLGC(Then):
         passes_ceiling=True,
         server_set=True,
         down=2,
-        extra="a gradient over all samples of the server and of every client, and server steps",
+        extra="gradients over all samples of server and clients; server steps",
     )
 
     clients: Corrected = Corrected()

@@ -32,7 +32,7 @@ class CorrectedAtServer(ClientAlgorithm):
         passes_ceiling=True,
         server_set=True,
         up=2,
-        extra="a gradient over all samples of the server and of every client",
+        extra="gradients over all samples of server and clients",
     )
     models_up: ClassVar[float] = 2.0
 
@@ -69,7 +69,7 @@ class FedCLGS(Then):
         passes_ceiling=True,
         server_set=True,
         up=2,
-        extra="a gradient over all samples of the server and of every client, and server steps",
+        extra="gradients over all samples of server and clients; server steps",
     )
 
     clients: CorrectedAtServer = CorrectedAtServer()

@@ -44,7 +44,7 @@ class FedDU(Then):
         passes_ceiling=True,
         server_set=True,
         label_counts=True,
-        extra="server steps after every client round; accuracy on the server's samples",
+        extra="server steps; accuracy on the server's samples",
     )
 
     server: ServerSGD = ServerSGD(steps="epoch")

@@ -45,7 +45,7 @@ class FedLAW(ClientAlgorithm):
         ),
         rests_on="the authors' code",
         server_set=True,
-        extra="20 passes over the server's samples, with an average of all reports in every step",
+        extra="20 passes over the server's samples",
     )
 
     fit_rate: float = 0.01

@@ -30,7 +30,7 @@ class FLTrust(ClientAlgorithm):
         ),
         rests_on="the paper; other people's code agrees",
         server_set=True,
-        extra="as many steps on the server's samples as a client takes",
+        extra="server steps",
     )
 
     def bind(self, federation: Federation, seed: int) -> tuple[Self, Federation]:

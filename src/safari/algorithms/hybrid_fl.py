@@ -27,7 +27,7 @@ class HybridFL(Beside):
         rests_on="other people's code; in the paper some clients hand their samples over first",
         passes_ceiling=True,
         server_set=True,
-        extra="server steps beside every client round",
+        extra="server steps",
     )
 
     merge: Literal["average"] = "average"

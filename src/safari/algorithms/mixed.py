@@ -34,7 +34,7 @@ class MixedParallel(Beside):
         rests_on=REST,
         passes_ceiling=True,
         server_set=True,
-        extra="server steps beside every client round",
+        extra="server steps",
     )
 
     merge: Literal["sum"] = "sum"
@@ -109,7 +109,7 @@ class MixedTwoWay(Beside):
         server_set=True,
         down=2,
         server_memory=1,
-        extra="a gradient over all samples of the server, and server steps beside every client round",
+        extra="a gradient over all samples of the server; server steps",
     )
 
     clients: MixedOneWay = MixedOneWay()

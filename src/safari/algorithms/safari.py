@@ -60,7 +60,7 @@ class Safari(ClientsAndServer):
         ),
         passes_ceiling=True,
         server_set=True,
-        extra="a server round takes the place of a client round",
+        extra="server rounds replace client rounds",
     )
 
     q: float | AdaptiveQ = 0.8

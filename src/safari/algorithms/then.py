@@ -43,7 +43,7 @@ class Then(ClientsAndServer):
         rests_on="the paper; other people's code agrees",
         passes_ceiling=True,
         server_set=True,
-        extra="server steps after every client round",
+        extra="server steps",
     )
 
     mix: float = 1.0

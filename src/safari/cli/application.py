@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from safari.cli.advise import advise_command
+from safari.cli.algorithms import algorithms_command
 from safari.cli.compare import compare_command
 from safari.cli.data import data_app
 from safari.cli.flower import flower_app
@@ -33,6 +34,7 @@ app.command("merge")(merge_command)
 app.command("report")(report_command)
 app.command("migrate")(migrate_command)
 app.command("advise")(advise_command)
+app.command("algorithms")(algorithms_command)
 app.add_typer(data_app, name="data")
 app.add_typer(theory_app, name="theory")
 app.add_typer(flower_app, name="flower")

@@ -149,7 +149,7 @@ def read_noun(path: str, given: Any, base: type[Noun], default: Any) -> dict[str
     if isinstance(given, str) and registry is not None:
         given = {NAME: given}
     if not isinstance(given, dict):
-        wanted = "a table" if registry is None else f"a table, or the name of a {registry.noun}"
+        wanted = "a table" if registry is None else f"a table, or the name of {_article(registry.noun)}"
         raise InputError(path, given, f"must be {wanted}")
     like = default if isinstance(default, base) else None
     if registry is None:
@@ -243,7 +243,7 @@ def describe(key: Key | Any) -> str:
     hint, noun = (key.hint, key.noun) if isinstance(key, Key) else (key, None)
     if noun is not None:
         registry = registry_of(noun)
-        table = "a table" if registry is None else f"a table, or the name of a {registry.noun}"
+        table = "a table" if registry is None else f"a table, or the name of {_article(registry.noun)}"
         return table if hint is None else f"{describe(hint)}, or {table}"
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
@@ -254,6 +254,24 @@ def describe(key: Key | Any) -> str:
         parts = typing.get_args(arguments[0]) or arguments[:1]
         return f"a list of {' or '.join(_WORDS.get(part, ('', 'values'))[1] for part in parts)}"
     return _WORDS.get(hint, ("a value", ""))[0]
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+def shown_default(key: Key) -> str:
+    """The default of a key, in plain words."""
+    default = key.default
+    if default is REQUIRED:
+        return "must be given"
+    if default is None:
+        return "not set"
+    if isinstance(default, Noun):
+        registry = registry_of(type(default))
+        return "its defaults" if registry is None else registry.name_of(type(default))
+    value = list(default) if isinstance(default, tuple) else default
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _split(hint: Any) -> tuple[Any, type[Noun] | None]:
