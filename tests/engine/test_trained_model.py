@@ -117,8 +117,8 @@ def test_a_model_of_other_shapes_is_refused(trained, tmp_path):
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (X[:, :5], "must hold samples of shape"),
-        (X[0], "must hold samples of shape"),
+        (X[:, :5], "the model was trained on"),
+        (X[0], "must be samples first"),
         (np.full((2, 6), np.nan), "must be finite"),
         (np.full((2, 6), "a"), "must hold numbers"),
     ],

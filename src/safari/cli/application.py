@@ -8,9 +8,12 @@ from safari.cli.advise import advise_command
 from safari.cli.algorithms import algorithms_command
 from safari.cli.compare import compare_command
 from safari.cli.data import data_app
+from safari.cli.evaluate import evaluate_command
+from safari.cli.export import export_command
 from safari.cli.flower import flower_app
 from safari.cli.merge import merge_command
 from safari.cli.migrate import migrate_command
+from safari.cli.predict import predict_command
 from safari.cli.report import report_command
 from safari.cli.reproduce import reproduce_command
 from safari.cli.run import run_command
@@ -29,6 +32,9 @@ app = typer.Typer(
 app.command("run")(run_command)
 app.command("compare")(compare_command)
 app.command("sweep")(sweep_command)
+app.command("evaluate")(evaluate_command)
+app.command("predict")(predict_command)
+app.command("export")(export_command)
 app.command("reproduce")(reproduce_command)
 app.command("merge")(merge_command)
 app.command("report")(report_command)

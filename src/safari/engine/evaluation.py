@@ -60,5 +60,5 @@ def evaluate(task: Task, params: Params) -> Score:
 
 def metrics_on_test(model: TrainedModel, dataset: Dataset) -> Metrics:
     """How good a trained model is on the test set. Host code."""
-    probabilities = model.predict_proba(np.asarray(dataset.x_test))
+    probabilities = model.probabilities(np.asarray(dataset.x_test))
     return Metrics.of(np.asarray(dataset.y_test), probabilities, dataset.labels)

@@ -51,6 +51,7 @@ def pack_model(trained: TrainedModel) -> bytes:
         "features": trained.features,
         "scale": trained.scale.tolist(),
         "shift": None if trained.shift is None else trained.shift.tolist(),
+        "fill": None if trained.fill is None else trained.fill.tolist(),
         "precision": trained.precision,
     }
     # One entry alone: the library writes several in an order of chance, and equal models make equal files.
@@ -101,15 +102,15 @@ def load(path: str | Path, model: Any = None) -> TrainedModel:
         shape=shape,
         labels=labels,
         scale=np.asarray(about["scale"], np.float32),
-        shift=None if about["shift"] is None else np.asarray(about["shift"], np.float32),
+        shift=_array(about["shift"]),
+        fill=_array(about["fill"]),
         features=None if about["features"] is None else tuple(about["features"]),
         precision=about["precision"],
     )
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The parameters in a model's file, by their names."""
-    return {name: value for name, value in _read(path)[1].items() if not name.startswith(CONSTANTS)}
+def _array(values: Any) -> np.ndarray | None:
+    return None if values is None else np.asarray(values, np.float32)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -1,5 +1,6 @@
 """`TrainedModel`: what training hands over, ready to be applied to new samples."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from safari.data import Dataset
-from safari.engine.metrics import softmax
+from safari.data.reading import labels_in, open_for_model, samples_in
+from safari.engine.metrics import Metrics, softmax
 from safari.errors import check
 from safari.models import Model, Params
 
@@ -33,6 +35,7 @@ class TrainedModel:
         scale: the model sees a sample times this,
         shift: minus this, if there is one.
         features: the names of the columns that a table of samples must have, in their order.
+        fill: what stands for a missing value of each feature; None: no value may be missing.
         precision: that of the model's products.
 
     Examples:
@@ -50,6 +53,7 @@ class TrainedModel:
     scale: np.ndarray
     shift: np.ndarray | None
     features: tuple[str, ...] | None = None
+    fill: np.ndarray | None = None
     precision: str = "float32"
 
     @classmethod
@@ -63,6 +67,7 @@ class TrainedModel:
             scale=np.asarray(dataset.scale),
             shift=None if dataset.shift is None else np.asarray(dataset.shift),
             features=dataset.features,
+            fill=None if dataset.fill is None else np.asarray(dataset.fill).reshape(dataset.shape),
             precision=precision,
         )
 
@@ -71,12 +76,13 @@ class TrainedModel:
         names = ", ".join(self.labels[:4]) + (", ..." if len(self.labels) > 4 else "")
         return f"TrainedModel({type(self.model).__name__}, {numbers:,} parameters, classes {names})"
 
-    def predict_proba(self, x: Any) -> np.ndarray:
+    def predict_proba(self, data: Any) -> np.ndarray:
         """The probability of every class for each sample.
 
         Args:
-            x: samples as they were trained on, before any scaling: an array, samples first, or a table
-                (pandas or polars) that has the columns `features`; other columns are not looked at.
+            data: samples as they were trained on, before any scaling: an array, samples first; a table
+                (pandas or polars) that has the columns `features`, where other columns are not looked at; or
+                the path of a file that holds the one or the other.
 
         Returns:
             An array (samples, classes); rows add up to one.
@@ -85,15 +91,36 @@ class TrainedModel:
             InputError: if the samples are not of the shape that the model was trained on, or a column
                 is missing.
         """
-        return np.concatenate([np.zeros((0, len(self.labels))), *self._batches(self._samples(x))])
+        data, origin = _opened(data, None)
+        return self.probabilities(self._samples(data, origin))
 
-    def predict(self, x: Any) -> np.ndarray:
+    def predict(self, data: Any) -> np.ndarray:
         """The most probable class of each sample: its name, or its number where classes have no names.
 
         Args:
-            x: as in `predict_proba`.
+            data: as in `predict_proba`.
         """
-        number = np.argmax(self.predict_proba(x), axis=1)
+        return self.named(np.argmax(self.predict_proba(data), axis=1))
+
+    def evaluate(self, data: Any, label: Any = None) -> Metrics:
+        """How good the model is on labelled samples.
+
+        Args:
+            data: as in `predict_proba`.
+            label: the column that holds the labels (default: `label`); for an array of samples, their labels.
+
+        Returns:
+            The metrics, class by class and on average.
+
+        Raises:
+            InputError: as `predict_proba`; or if a label is missing, or not one of the model's classes.
+        """
+        data, origin = _opened(data, label)
+        y = labels_in(data, label, self.labels, "data", origin)
+        return Metrics.of(y, self.probabilities(self._samples(data, origin)), self.labels)
+
+    def named(self, number: np.ndarray) -> np.ndarray:
+        """Classes by their names, or by their numbers where they have no names."""
         return number if self.numbered else np.array(self.labels)[number]
 
     @property
@@ -107,26 +134,46 @@ class TrainedModel:
 
         write_model(self, Path(path))
 
-    def _samples(self, x: Any) -> np.ndarray:
-        """The samples as an array of rows, checked."""
-        x = np.asarray(x)
+    def export(self, path: str | Path) -> None:
+        """Write the model to one .onnx file, for other programs; needs the extra `onnx`."""
+        from safari.engine.onnx_file import write_onnx
+
+        write_onnx(self, Path(path))
+
+    def normalised(self, x: Any) -> Any:
+        """Raw samples as the model sees them."""
+        return x * self.scale if self.shift is None else x * self.scale - self.shift
+
+    def probabilities(self, x: np.ndarray) -> np.ndarray:
+        """The same for an array of samples that is known to be sound."""
+        return np.concatenate([np.zeros((0, len(self.labels))), *self._batches(x.reshape(-1, *self.shape))])
+
+    def _samples(self, data: Any, origin: str) -> np.ndarray:
+        x = samples_in(data, self.features, self.fill is not None, "data", origin)
+        flat = (int(np.prod(self.shape)),)
         check(
-            x.ndim >= 2 and x.shape[1:] in (self.shape, (int(np.prod(self.shape)),)),
-            "x",
-            f"array of shape {x.shape}",
-            f"must hold samples of shape {self.shape}, samples first",
+            x.ndim >= 2 and x.shape[1:] in (self.shape, flat),
+            "data",
+            origin,
+            f"holds samples of shape {x.shape[1:]}; the model was trained on {self.shape}",
         )
-        check(x.dtype.kind in "buif", "x", f"array of type {x.dtype}", "must hold numbers")
-        check(x.dtype.kind != "f" or bool(np.isfinite(x).all()), "x", "NaN or infinity", "must be finite")
-        return x.reshape(len(x), *self.shape)
+        return x
 
     def _batches(self, x: np.ndarray) -> Iterator[np.ndarray]:
         for start in range(0, len(x), BATCH):
             batch = x[start : start + BATCH]
             padded = np.zeros((BATCH, *self.shape), np.float32)
-            padded[: len(batch)] = batch
+            padded[: len(batch)] = batch if self.fill is None else np.where(np.isnan(batch), self.fill, batch)
             logits = _logits(self.model, self.params, padded, self.scale, self.shift, self.precision)
             yield softmax(np.asarray(logits)[: len(batch)])
+
+
+def _opened(data: Any, label: Any) -> tuple[Any, str]:
+    """What holds the samples, read if it is a file; and where they come from, for messages."""
+    if isinstance(data, str | os.PathLike):
+        path = Path(data)
+        return open_for_model(path, label if isinstance(label, str) else None, "data"), path.name
+    return data, "the samples"
 
 
 @eqx.filter_jit

@@ -38,6 +38,12 @@ class Model(Noun):
     def apply(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
         """The logits of a batch."""
 
+    def portable_apply(
+        self, params: Params, x: Float[Array, "batch *shape"]
+    ) -> Float[Array, "batch classes"]:
+        """The same logits by operations that other runtimes know, for `safari export`."""
+        return self.apply(params, x)
+
     def plain_sgd(
         self,
         params: Params,

@@ -1,15 +1,18 @@
 """The convolutional network of the CIFAR-10 experiments."""
 
+from collections.abc import Callable
+from functools import reduce
 from typing import ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from safari.errors import check, check_count
 from safari.models import hopper
 from safari.models.base import Model, Params
-from safari.models.convolution import convolve_and_halve
+from safari.models.convolution import by_library, convolve_and_halve
 from safari.models.dense import dense, init_dense, init_layer
 
 
@@ -68,10 +71,20 @@ class CNN(Model):
         return params
 
     def apply(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
-        for layer in range(len(self.channels)):
-            conv = params[f"conv{layer}"]
-            x = pooled_layer(x, conv["kernel"], conv["bias"])
-        x = jax.nn.relu(dense(params["dense0"], x.reshape(len(x), -1)))
+        return self._apply(pooled_layer, params, x)
+
+    def portable_apply(
+        self, params: Params, x: Float[Array, "batch *shape"]
+    ) -> Float[Array, "batch classes"]:
+        return self._apply(portable_layer, params, x)
+
+    def _apply(
+        self, layer: Callable[..., Array], params: Params, x: Float[Array, "batch *shape"]
+    ) -> Float[Array, "batch classes"]:
+        for number in range(len(self.channels)):
+            conv = params[f"conv{number}"]
+            x = layer(x, conv["kernel"], conv["bias"])
+        x = jax.nn.relu(dense(params["dense0"], x.reshape(x.shape[0], -1)))
         return dense(params["dense1"], x)
 
 
@@ -84,3 +97,15 @@ def pooled_layer(
     if hopper.serves(x, kernel):
         return hopper.layer(x, kernel, bias)
     return jax.nn.relu(convolve_and_halve(x, kernel) + bias)
+
+
+def portable_layer(
+    x: Float[Array, "batch height width channels"],
+    kernel: Float[Array, "rows columns channels outputs"],
+    bias: Float[Array, " outputs"],
+) -> Float[Array, "batch half_height half_width outputs"]:
+    """The same by the convolution and the pooling of the library."""
+    found = by_library(x, kernel) + bias
+    height, width = found.shape[1] // 2 * 2, found.shape[2] // 2 * 2
+    pixels = [found[:, row:height:2, column:width:2] for row in (0, 1) for column in (0, 1)]
+    return jax.nn.relu(reduce(jnp.maximum, pixels))

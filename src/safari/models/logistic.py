@@ -28,7 +28,7 @@ class Logistic(Model):
         return {"weight": jnp.zeros((classes, features)), "bias": jnp.zeros(classes)}
 
     def apply(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
-        logits = params["weight"] @ x.reshape(len(x), -1).T + params["bias"][:, None]
+        logits = params["weight"] @ x.reshape(x.shape[0], -1).T + params["bias"][:, None]
         return (jax.lax.optimization_barrier(logits) if on_cpu() else logits).T
 
     def plain_sgd(

@@ -45,7 +45,7 @@ class MLP(Model):
         }
 
     def apply(self, params: Params, x: Float[Array, "batch *shape"]) -> Float[Array, "batch classes"]:
-        x = x.reshape(len(x), -1)
+        x = x.reshape(x.shape[0], -1)
         for layer in range(len(self.hidden)):
             x = jax.nn.relu(dense(params[f"dense{layer}"], x))
         return dense(params[f"dense{len(self.hidden)}"], x)

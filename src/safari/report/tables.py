@@ -14,12 +14,12 @@ def summary_table(summary: dict[str, Any]) -> Table:
     """The numbers of one run."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = {
-        "accuracy, delivered model": _percent(summary["accuracy"]),
-        "balanced accuracy": _percent(summary.get("balanced_accuracy")),
+        "accuracy, delivered model": percent(summary["accuracy"]),
+        "balanced accuracy": percent(summary.get("balanced_accuracy")),
         "worst class": _worst(summary),
         "macro F1, AUC": f"{_number(summary.get('macro_f1'))}, {_number(summary.get('auc'))}",
-        "accuracy after the last round": _percent(summary["accuracy_round"]),
-        "mean of the last ten": _percent(summary["accuracy_round_last10"]),
+        "accuracy after the last round": percent(summary["accuracy_round"]),
+        "mean of the last ten": percent(summary["accuracy_round_last10"]),
         "who takes part": summary.get("coverage") or "unknown",
         "rounds": ", ".join(
             f"{summary[f'{kind}_rounds']} {kind}"
@@ -72,7 +72,7 @@ def _mean(row: dict[str, Any], name: str) -> str:
 def _worst(summary: dict[str, Any]) -> str:
     if summary.get("worst_class") is None:
         return "unknown"
-    return f"{summary['worst_class']}, {_percent(summary['worst_recall'])} recognised"
+    return f"{summary['worst_class']}, {percent(summary['worst_recall'])} recognised"
 
 
 def class_table(summary: dict[str, Any]) -> Table | None:
@@ -96,13 +96,13 @@ def class_table(summary: dict[str, Any]) -> Table | None:
     matrix, exposure = summary.get("confusion"), summary.get("exposure")
     for name in shown:
         samples = "" if matrix is None else str(sum(matrix[summary["classes"].index(name)]))
-        come = "unknown" if exposure is None else _percent(exposure[name])
-        shares = (_percent(summary[one][name], "-") for one in ("recall", "precision"))
+        come = "unknown" if exposure is None else percent(exposure[name])
+        shares = (percent(summary[one][name], "-") for one in ("recall", "precision"))
         table.add_row(name, samples, *shares, come)
     return table
 
 
-def _percent(share: float | None, otherwise: str = "unknown") -> str:
+def percent(share: float | None, otherwise: str = "unknown") -> str:
     return otherwise if share is None else f"{100 * share:.2f} %"
 
 

@@ -1,6 +1,17 @@
 """Reading the user's own samples: files, folders, frames, arrays, the data sets of other libraries."""
 
+from safari.data.reading.for_model import labels_in, open_for_model, samples_in
 from safari.data.reading.options import Options
 from safari.data.reading.read import ENDINGS, is_file_name, names_clients, read, read_path
 
-__all__ = ["ENDINGS", "Options", "is_file_name", "names_clients", "read", "read_path"]
+__all__ = [
+    "ENDINGS",
+    "Options",
+    "is_file_name",
+    "labels_in",
+    "names_clients",
+    "open_for_model",
+    "read",
+    "read_path",
+    "samples_in",
+]

@@ -31,7 +31,7 @@ def read_arrays(
     x, y = checked_x(np.asarray(x), options), np.asarray(y)
     one_each = f"must hold one label for each of the {len(x)} samples"
     check(y.shape == (len(x),), "label", f"array of shape {y.shape}", one_each)
-    numbers, labels = coded(_series("label", y), options, origin, options.labels)
+    numbers, labels = coded(series("label", y), options, origin, options.labels)
     said = f'every sample has the label "{labels[0]}"; two classes are needed'
     check(options.extra or len(labels) > 1, "label", f"array of shape {y.shape}", said)
     holder, clients = None, None
@@ -39,7 +39,7 @@ def read_arrays(
         client = np.asarray(client)
         one_each = f"must hold one client for each of the {len(x)} samples"
         check(client.shape == (len(x),), "client", f"array of shape {client.shape}", one_each)
-        holder, clients = coded(_series("client", client), options, origin)
+        holder, clients = coded(series("client", client), options, origin)
     if features is not None:
         features = tuple(map(str, features))
         once = len(features) == len(set(features)) == x.shape[1] and x.ndim == 2
@@ -56,7 +56,7 @@ def checked_x(x: np.ndarray, options: Options) -> np.ndarray:
     return checked_samples("x", x, "y", nothing, missing=options.missing is not None)[0]
 
 
-def _series(name: str, values: np.ndarray) -> pl.Series:
+def series(name: str, values: np.ndarray) -> pl.Series:
     """An array of texts or numbers as a column."""
     if values.dtype.kind in "OSU":
         values = np.array([value.decode() if isinstance(value, bytes) else str(value) for value in values])
@@ -70,7 +70,8 @@ def read_npz(path: Path, options: Options) -> Samples:
     What it holds is taken as it is, unless `options` say otherwise: whole numbers are the numbers of the
     classes and of the clients.
     """
-    arrays = _opened(path, options.key)
+    arrays = load_arrays(path, options.key)
+    _check_arrays(path, options.key, arrays)
     x, y, client = arrays["x"], arrays["y"], arrays.get("client")
     if options.client is False:
         client = None
@@ -81,10 +82,10 @@ def read_npz(path: Path, options: Options) -> Samples:
         labels = tuple(map(str, range(int(y.max()) + 1)))
     else:
         x = checked_x(x, options)
-        y, labels = coded(_series("y", y), options, path.name, options.labels)
+        y, labels = coded(series("y", y), options, path.name, options.labels)
     clients = None
     if client is not None and client.dtype.kind in "OSU":
-        client, clients = coded(_series("client", client), options, path.name)
+        client, clients = coded(series("client", client), options, path.name)
     elif client is not None:
         client = checked_clients(client, len(x))
         clients = tuple(map(str, range(int(client.max()) + 1)))
@@ -103,21 +104,24 @@ def _test_of(arrays: dict[str, np.ndarray], found: Samples, plain: bool, options
         labels = tuple(map(str, range(max(len(found.labels), int(y.max()) + 1))))
         return replace(found, x=x, y=y, labels=labels, client=None, clients=None)
     x = checked_x(x, options)
-    y, labels = coded(_series("y_test", y), options, found.origin, options.labels)
+    y, labels = coded(series("y_test", y), options, found.origin, options.labels)
     return replace(found, x=x, y=y, labels=labels, client=None, clients=None)
 
 
-def _opened(path: Path, key: str) -> dict[str, np.ndarray]:
+def load_arrays(path: Path, key: str) -> dict[str, np.ndarray]:
+    """All arrays of an .npz file, by their names."""
     check(path.is_file(), key, str(path), "no such file")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+            return {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
         raise InputError(key, str(path), f"cannot be read as .npz ({error})") from None
+
+
+def _check_arrays(path: Path, key: str, arrays: dict[str, np.ndarray]) -> None:
     missing = [name for name in REQUIRED if name not in arrays]
     check(not missing, key, str(path), f"lacks {' and '.join(missing)}; it has {', '.join(arrays)}")
     unknown = [name for name in arrays if name not in REQUIRED + OPTIONAL]
     check(not unknown, key, str(path), f"has {unknown[:1]}; known are {', '.join(REQUIRED + OPTIONAL)}")
     both = ("x_test" in arrays) == ("y_test" in arrays)
     check(both, key, str(path), "needs x_test and y_test, or neither")
-    return arrays

@@ -74,13 +74,19 @@ def read(
     options = Options(label, client, names, tuple(drop), missing, scale)
     if isinstance(data, str | os.PathLike):
         return read_path(Path(data), options)
+    frame = as_frame(data)
+    if frame is None:
+        raise InputError("data", type(data).__name__, "must be a path, a frame or an array")
+    return read_frame(frame, options, "frame", "the frame")
+
+
+def as_frame(data: Any) -> pl.DataFrame | None:
+    """A table of polars or pandas as one of polars; None for anything else."""
     if isinstance(data, pl.LazyFrame):
-        data = data.collect()
+        return data.collect()
     if isinstance(data, pl.DataFrame):
-        return read_frame(data, options, "frame", "the frame")
-    if _comes_from(data, "pandas"):
-        return read_frame(_from_pandas(data), options, "frame", "the frame")
-    raise InputError("data", type(data).__name__, "must be a path, a frame or an array")
+        return data
+    return _from_pandas(data) if _comes_from(data, "pandas") else None
 
 
 def read_path(path: Path, options: Options) -> Samples:

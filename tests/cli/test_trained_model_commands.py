@@ -1,0 +1,155 @@
+"""From a trained run to predictions: evaluate, predict, export; and what users get wrong there."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from commands import run_all
+
+SPEC = """
+[data]
+source = "patients.csv"
+label = "diagnosis"
+client = "hospital"
+server = "centre.csv"
+test = "test.csv"
+missing = "mean"
+[model]
+name = "mlp"
+hidden = [4]
+[algorithm]
+name = "safari"
+[train]
+rounds = 3
+"""
+NAMES = ("flu", "pneumonia", "sepsis")
+
+
+def table(rows, seed, hospital=True):
+    rng = np.random.default_rng(seed)
+    diagnosis = rng.choice(3, rows, p=[0.6, 0.3, 0.1])
+    columns = {
+        "age": (40 + 10 * diagnosis + rng.normal(size=rows) * 9).round().astype(int).tolist(),
+        "fever": (37 + diagnosis + rng.normal(size=rows)).round(1).tolist(),
+        "diagnosis": [NAMES[number] for number in diagnosis],
+    }
+    columns["fever"][3] = None
+    if hospital:
+        columns["hospital"] = [f"h{number % 4}" for number in range(rows)]
+    return pl.DataFrame(columns)
+
+
+def flipped(path, name):
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.with_name(name).write_bytes(content)
+
+
+SCRIPT = """
+import polars as pl, safari
+model = safari.load("run")
+frame = pl.read_csv("new.csv")
+found = pl.read_parquet("found.parquet")
+print(model.predict(frame).tolist() == found["predicted"].to_list())
+print(model.predict_proba(frame)[:, 2].tolist() == found["probability_sepsis"].to_list())
+print(model.evaluate("test.csv", label="diagnosis").to_dict() == evaluated)
+"""
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory):
+    """A run, and the commands on it, from a folder that is not that of the spec."""
+    home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("elsewhere")
+    for name, rows, hospital in (("patients", 200, True), ("centre", 40, False), ("test", 60, False)):
+        table(rows, rows, hospital).write_csv(home / f"{name}.csv")
+    (home / "hospitals.toml").write_text(SPEC)
+    new = table(30, 7, hospital=False).drop("diagnosis").with_columns(nurse=pl.lit("Ann"))
+    new.write_csv(folder / "new.csv")
+    table(60, 60, hospital=False).write_csv(folder / "test.csv")
+    commands = [
+        ["run", str(home / "hospitals.toml"), "--out", "run", "--quiet"],
+        ["evaluate", "run", "--json"],
+        ["evaluate", "run", "test.csv", "--json"],
+        ["evaluate", "run/model.safetensors", "test.csv", "--label", "diagnosis"],
+        ["predict", "run", "new.csv", "--out", "found.parquet"],
+        ["predict", "run/model.safetensors", "new.csv"],
+    ]
+    done = run_all(folder, commands)
+    assert [one.exit_code for one in done] == [0] * len(done), [one.stderr for one in done]
+    return folder, done
+
+
+def test_evaluating_the_test_file_gives_the_summary_to_the_last_digit(story):
+    folder, done = story
+    summary = json.loads((folder / "run" / "summary.json").read_text())
+    own, given = json.loads(done[1].stdout), json.loads(done[2].stdout)
+    assert own == given
+    for name in ("accuracy", "balanced_accuracy", "macro_f1", "auc", "loss", "recall", "confusion"):
+        assert summary[name] == own[name], name
+    assert set(own["recall"]) == set(NAMES)
+    assert "sepsis" in done[3].stdout
+
+
+def test_predictions_stand_beside_the_columns_of_the_file(story):
+    folder, done = story
+    found = pl.read_parquet(folder / "found.parquet")
+    assert found.columns == ["age", "fever", "nurse", "predicted", *(f"probability_{name}" for name in NAMES)]
+    assert set(found["predicted"]) <= set(NAMES)
+    np.testing.assert_allclose(found.select(r"^probability_.*$").sum_horizontal(), 1)
+    rows = list(csv.DictReader(done[5].stdout.splitlines()))
+    assert [row["predicted"] for row in rows] == found["predicted"].to_list()
+
+
+def test_a_fresh_process_predicts_and_scores_the_same(story):
+    folder, done = story
+    evaluated = f"evaluated = {json.loads(done[2].stdout)!r}\n"
+    found = subprocess.run(
+        [sys.executable, "-c", evaluated + SCRIPT], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert found.stdout.split() == ["True"] * 3, found.stderr
+
+
+WRONG = {
+    "no model": (["predict", "nowhere", "new.csv"], "nowhere"),
+    "a folder without a model": (["evaluate", "empty"], "no run that has finished"),
+    "a damaged model": (["predict", "damaged.safetensors", "new.csv"], "is damaged"),
+    "a model file that is none": (["evaluate", "new.csv", "new.csv"], "is damaged, or no .safetensors file"),
+    "no test set": (["evaluate", "run/model.safetensors"], "needs labelled samples"),
+    "no file": (["predict", "run", "nowhere.csv"], "no such file"),
+    "a file of another kind": (["predict", "run", "run/spec.toml"], "must be a file"),
+    "a needed column missing": (["predict", "run", "short.csv"], "lacks column fever"),
+    "a text among the numbers": (["predict", "run", "text.csv"], "column age, row 2"),
+    "labels missing": (["evaluate", "run", "new.csv"], "label = diagnosis: new.csv has no such column"),
+    "a label the model does not know": (["evaluate", "run", "other.csv"], 'holds "cholera"'),
+    "an ending no table has": (["predict", "run", "new.csv", "--out", "found.xlsx"], "must end in"),
+    "a folder that is not there": (["predict", "run", "new.csv", "--out", "a/b.csv"], "does not exist"),
+    "predictions already there": (["predict", "run", "found.parquet"], "has a column predicted already"),
+    "an ending no model has": (["export", "run", "model.pt"], "must end in .onnx"),
+}
+
+
+@pytest.fixture(scope="module")
+def refusals(story):
+    folder, _ = story
+    (folder / "empty").mkdir()
+    flipped(folder / "run" / "model.safetensors", "damaged.safetensors")
+    (folder / "run" / "damaged.safetensors").rename(folder / "damaged.safetensors")
+    (folder / "short.csv").write_text("age\n50\n")
+    (folder / "text.csv").write_text("age,fever\n50,38\nold,39\n")
+    (folder / "other.csv").write_text("age,fever,diagnosis\n50,38,cholera\n")
+    done = run_all(folder, [command for command, _ in WRONG.values()])
+    return dict(zip(WRONG, done, strict=True))
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input_ends_in_one_line(refusals, case):
+    done, said = refusals[case], WRONG[case][1]
+    assert done.exit_code == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+    assert not done.written
