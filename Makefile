@@ -8,7 +8,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # Compiled modules are kept, whatever the environment says: a program starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-oldest test-fleet lint format release bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress fuzz docs kernels clean
+.PHONY: demo test test-oldest test-fleet lint format release bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress fuzz signals mutants docs kernels clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
@@ -59,6 +59,12 @@ bench-sweep: .venv/ready ## 64 MNIST runs as a sweep, and one after another (nee
 
 fuzz: .venv/ready-dev ## files of runs and sweeps damaged in every way, then used: no traceback, no other result (an hour)
 	$(BIN)/python tests/fuzz.py
+
+signals: .venv/ready-dev ## how every command ends when a signal comes at many moments (needs MNIST; 10 minutes)
+	$(BIN)/python benchmarks/signals.py
+
+mutants: .venv/ready-dev ## the code made wrong in many ways: the tests must notice each (an hour on two cores)
+	$(BIN)/python tools/mutants
 
 docs: .venv-docs/ready ## the documentation site, in site/: needs no network, open site/index.html
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict

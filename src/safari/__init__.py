@@ -4,9 +4,11 @@ Names are imported when they are first asked for: a process that needs little st
 classes that `safari.names` lists are public by being listed there.
 """
 
-from typing import TYPE_CHECKING
-
 from safari.names import lazily, public_classes
+
+TYPE_CHECKING = (
+    False  # for type checkers it is True; `typing` would double the time until signals are looked after
+)
 
 if TYPE_CHECKING:
     from safari.algorithms import (

@@ -6,7 +6,6 @@ that needs little starts fast.
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
 
 ALGORITHMS = {
     "safari": "algorithms.safari:Safari",
@@ -88,11 +87,11 @@ def public_classes() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def lazily(package: str, modules: dict[str, tuple[str, ...]]) -> Callable[[str], Any]:
+def lazily(package: str, modules: dict[str, tuple[str, ...]]) -> Callable[[str], object]:
     """The `__getattr__` of a package whose `modules` hold these names."""
     place = {name: module for module, names in modules.items() for name in names}
 
-    def __getattr__(name: str) -> Any:  # noqa: N807
+    def __getattr__(name: str) -> object:  # noqa: N807
         if name not in place:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(f"{package}.{place[name]}"), name)

@@ -10,6 +10,7 @@ import safari
 from safari.algorithms.q_rules import convex_rule, rule_a, rule_b, rule_c, rule_c_from_bias
 from safari.data.federation import Shard
 from safari.engine import prepare, start
+from safari.engine.run import draw_turn, initial_params
 from safari.engine.training import Training
 from safari.errors import InputError
 from safari.experiment.spec import complete
@@ -214,3 +215,29 @@ def test_it_looks_at_the_clients_gradient_and_not_at_what_an_optimiser_makes_of_
     plain = bias_after_two_rounds(safari.FedAvg(batch_size=30))
     assert plain > 0
     assert bias_after_two_rounds(clients) == pytest.approx(plain, rel=1e-4)
+
+
+def test_the_largest_bias_fades_as_it_is_told(digits):
+    nothing = {"w": jnp.zeros(2)}
+    begun = safari.AdaptiveQ().start(nothing)
+    known = eqx.tree_at(lambda known: known.bias, begun, jnp.float32(2.0))
+    for forget, bias in ((1.0, 2.0), (0.25, 0.5)):
+        learnt = safari.AdaptiveQ(forget=forget).learn(known, (nothing, nothing), 0.1, None)
+        assert float(learnt.bias) == pytest.approx(bias)
+
+
+@pytest.mark.parametrize("global_rate", [1.0, 0.25])
+def test_the_clients_gradient_is_theirs_whatever_the_server_does_with_it(digits, global_rate):
+    """One step on all samples: the gradient is known. Clients that take more steps do not count for more."""
+    clients = safari.FedAvg(local_rate=0.2, global_rate=global_rate, local_steps=1, batch_size=120)
+    run = prepare(digits, clients, safari.Logistic(), safari.Participation(), 1, 0, 1, "float32")
+    state = run.algorithm.init(initial_params(run), run.task)
+
+    @jax.jit
+    def both(turn):
+        found = run.algorithm.mean_gradient(run.algorithm.collect(state, run.task, turn))
+        of_client = lambda number: run.task.gradient(state.params, digits.client(number))  # noqa: E731
+        return found, jax.lax.map(of_client, jnp.arange(10))
+
+    found, each = both(draw_turn(run, None, jnp.int32(0))[2])
+    np.testing.assert_allclose(found["weight"], each["weight"].mean(axis=0), atol=1e-5)

@@ -130,3 +130,14 @@ def test_a_clipped_server_step_is_no_longer_than_allowed(digits):
     )
     moved = jax.tree.map(lambda a, b: float(((a - b) ** 2).sum()), after, before)
     assert sum(jax.tree.leaves(moved)) ** 0.5 == pytest.approx(0.5 * 0.01, rel=1e-4)
+
+
+def test_match_follows_the_client_of_median_size():
+    """Not the largest, which takes several times as many steps."""
+    federation = safari.federate("digits", safari.IID(clients=9, size_skew=1.0))
+    clients = safari.FedAvg(batch_size=10)
+    matched = safari.Safari(clients, safari.ServerSGD(steps="match")).bind(federation, 0)[0].server.steps
+    assert matched == int(np.median(np.asarray(federation.clients.count))) // 10
+    assert matched < federation.largest // 10
+    alone = safari.ServerSGD(steps="match", batch_size=10).bind(federation, 0)[0].steps
+    assert alone == matched

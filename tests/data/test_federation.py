@@ -188,3 +188,16 @@ def test_a_dataset_keeps_what_it_was_given():
     assert not dataset.x.any()
     assert not dataset.x_test.any()
     np.testing.assert_array_equal(dataset.y, np.arange(10))
+
+
+def test_the_server_set_is_drawn_and_not_what_comes_first():
+    """A file may be sorted by class."""
+    y = np.repeat(np.arange(10), 50)
+    x = np.zeros((500, 2), np.float32)
+    dataset = safari.Dataset(x, y, x[:10], np.arange(10))
+    drawn = [
+        safari.federate(dataset, safari.IID(clients=2), safari.ServerSet(100), seed=seed).held_by(None)
+        for seed in (0, 1)
+    ]
+    assert set(drawn[0]) != set(drawn[1])
+    assert all(len(set(y[samples])) == 10 for samples in drawn)

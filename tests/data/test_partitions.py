@@ -252,3 +252,15 @@ def test_a_partition_without_split_cannot_be_made():
 
     with pytest.raises(TypeError, match=r"abstract method '?split"):
         Unfinished()
+
+
+def test_mixtures_follow_the_shares_of_the_classes():
+    """With a large alpha every client resembles the population, which has few samples of most classes."""
+    y = np.repeat(np.arange(5), (4000, 250, 250, 250, 250))
+    dataset = safari.Dataset(np.zeros((len(y), 2), np.float32), y, np.zeros((5, 2), np.float32), np.arange(5))
+    mixed = safari.Dirichlet(clients=5, alpha=1000.0, samples_per_client=100)
+    federation = safari.federate(dataset, mixed, safari.ServerSet(0))
+    shares = [np.mean(y[federation.held_by(client)] == 0) for client in range(5)]
+    assert np.mean(shares) == pytest.approx(0.8, abs=0.06)
+    server = safari.ServerSet(200, alpha=1000.0).draw(dataset, np.random.default_rng(0))
+    assert np.mean(y[server] == 0) == pytest.approx(0.8, abs=0.1)

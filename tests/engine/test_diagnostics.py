@@ -143,3 +143,10 @@ def test_too_many_weights_are_refused(digits, monkeypatch):
     monkeypatch.setattr("safari.engine.diagnostics.MOST_BYTES", 1000)
     with pytest.raises(safari.InputError, match=r"train\.diagnostics"):
         train(digits, diagnostics=True)
+
+
+def test_a_move_is_the_clients_gradient_whatever_the_global_rate(digits):
+    """Softmax regression starts at zero: the parameters after a round are what the clients moved them by."""
+    result = safari.train(digits, safari.FedAvg(global_rate=0.5), rounds=1, diagnostics=True)
+    moved = sum(float((leaf**2).sum()) for leaf in result.params_last.values())
+    assert result.diagnostics["move"][0] == pytest.approx(moved / (0.1 * 0.5) ** 2, rel=1e-4)

@@ -122,3 +122,16 @@ def test_divergence_of_a_network_is_found_at_its_round(digits):
         safari.train(digits, safari.FedAvg(local_rate=1e6), model=safari.MLP((16,)), rounds=50)
     history = caught.value.result.history
     assert caught.value.result.diverged_at == len(history) < 50
+
+
+def test_the_test_set_is_normalised_as_the_training_set_is():
+    """Accuracy and loss by hand, on samples whose shift decides what the model says."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 3)).astype(np.float32), np.arange(60) % 3
+    dataset = safari.Dataset(x + 5, y, x + 5, y, scale=2.0, shift=np.array([10.0, 10.0, 10.0]))
+    federation = safari.federate(dataset, safari.IID(clients=2), safari.ServerSet(10))
+    result = safari.train(federation, rounds=2)
+    logits = 2 * x @ np.asarray(result.params["weight"]).T + np.asarray(result.params["bias"])
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert result.accuracy == pytest.approx((logits.argmax(axis=1) == y).mean())
+    assert result.history["loss"][-1] == pytest.approx(-np.log(chances[np.arange(60), y]).mean(), rel=1e-4)

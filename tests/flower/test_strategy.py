@@ -338,3 +338,41 @@ def test_a_strategy_that_stumbles_over_a_reply_does_not_end_the_training():
         carry_out(made, LocalGrid(make_app(idle), nodes(6)))
     assert made.journal.history()["kind"].to_list() == ["server", "server"]
     assert "ZeroDivisionError" in made.journal.happenings().filter(pl.col("event") == "replaced")["detail"][0]
+
+
+def test_just_enough_replies_make_it_a_client_round():
+    for silent, kind in ((0, "client"), (1, "server")):
+        grid = LocalGrid(make_app(), nodes(3))
+        made = strategy(q=1.0, fleet=3, min_replies=3)
+        made.fleet.online(grid)
+        grid.silent = set(list(nodes(3))[:silent])
+        carry_out(made, grid, rounds=1)
+        assert made.journal.history()["kind"].to_list() == [kind]
+
+
+def test_only_stumbles_in_a_row_end_the_training():
+    """Two of three rounds fail for ever: only three failures in a row are the fault of the strategy."""
+
+    class Stumbling(FedAvg):
+        def aggregate_train(self, server_round, replies):
+            if server_round % 3:
+                raise ZeroDivisionError
+            return super().aggregate_train(server_round, replies)
+
+    made = strategy(q=1.0, clients=Stumbling(fraction_evaluate=0.0))
+    carry_out(made, rounds=9)
+    assert made.journal.history()["kind"].to_list() == ["server", "server", "client"] * 3
+
+
+def test_who_evaluates_is_drawn_apart_from_who_trains():
+    made = strategy(q=1.0, clients=FedAvg(fraction_evaluate=0.5))
+    _, grid = carry_out(made)
+    asked = {kind: [] for kind in ("train", "evaluate")}
+    for message in grid.pushed:
+        if message.metadata.message_type in asked:
+            asked[message.metadata.message_type].append(message.metadata.dst_node_id)
+    cohorts = [
+        [set(nodes[3 * number : 3 * number + 3]) for number in range(ROUNDS)] for nodes in asked.values()
+    ]
+    assert all(len(cohort) == 3 for cohort in cohorts[0] + cohorts[1])
+    assert sum(one == other for one, other in zip(*cohorts, strict=True)) < ROUNDS / 2

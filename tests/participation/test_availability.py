@@ -116,3 +116,10 @@ def test_the_excluded_set_has_its_own_seed():
     assert excluded(0, 5) == excluded(1, 5) != excluded(0, 6)
     assert excluded(0, None) != excluded(1, None)
     assert len(excluded(0, None)) == 8
+
+
+@pytest.mark.parametrize(("join", "leave"), [(0.05, 0.15), (0.02, 0.002)])
+def test_markov_chains_start_as_they_go_on(join, leave):
+    """In their stationary state: the share of the first round is that of all."""
+    mask, _ = available(safari.Markov(join=join, leave=leave), clients=4000, rounds=1)
+    assert mask.mean() == pytest.approx(join / (join + leave), abs=0.03)

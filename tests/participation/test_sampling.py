@@ -82,3 +82,9 @@ def test_a_clients_place_in_a_large_fleet_does_not_depend_on_the_others():
     all_picked, half_picked = cohorts(everyone, 100, 20), cohorts(half, 100, 20)
     for one, other in zip(all_picked.clients, half_picked.clients, strict=True):
         assert set(one[half[one]]) <= set(other)
+
+
+def test_each_of_a_cohort_drops_out_for_itself():
+    """One coin for all would let everyone report in 7 of 10 rounds."""
+    found = cohorts([True] * 10, 5, 4000, dropout=0.3)
+    assert abs(found.reported.all(axis=1).mean() - 0.7**5) < 0.03

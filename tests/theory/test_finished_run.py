@@ -5,8 +5,9 @@ import polars as pl
 import pytest
 
 import safari
+from safari.engine.diagnostics import DIAGNOSTICS_SCHEMA
 from safari.errors import InputError
-from safari.theory.finished_run import Rates, findings
+from safari.theory.finished_run import Measured, Rates, findings
 from safari.theory.smoothness import softmax_smoothness
 
 STEPS, PER_ROUND = 4, 5
@@ -90,3 +91,28 @@ def test_a_sweep_refuses_diagnostics(tmp_path):
     spec.write_text("[train]\ndiagnostics = true\n[sweep]\nseeds = 2\n")
     with pytest.raises(InputError, match="diagnostics"):
         load_sweep(spec).cells()
+
+
+def test_the_closed_form_has_a_margin_over_power_iteration(federation):
+    """Which comes from below: the bound is a little above the exact eigenvalue."""
+    dataset, largest = federation.dataset, 0.0
+    for client in range(federation.size):
+        rows = np.asarray(dataset.normalise(dataset.x[federation.held_by(client)]))
+        rows = np.hstack([rows, np.ones((len(rows), 1))])
+        largest = max(largest, float(np.linalg.eigvalsh(rows.T @ rows / len(rows))[-1]))
+    assert 1.005 < softmax_smoothness(federation) / (largest / 2) < 1.02
+
+
+def test_a_mean_comes_with_its_standard_error():
+    found = Measured.mean([1.0, 2.0, 3.0, 6.0])
+    assert (found.value, found.error) == (3.0, pytest.approx((14 / 3) ** 0.5 / 2))
+    assert Measured.mean([1.0]).error is None
+
+
+def test_the_noise_of_the_clients_is_taken_off_their_moves():
+    """By hand: K sigma^2 / m of each squared move is noise; where F is not convex half of it counts."""
+    numbers = {name: [1.0, 1.0] for name in DIAGNOSTICS_SCHEMA}
+    seen = pl.DataFrame({**numbers, "move": [5.0, 7.0], "client_noise": [0.3, 0.6]})
+    for convex, mean in ((True, 6.0), (False, 3.0)):
+        rates = Rates(0.1, STEPS, PER_ROUND, 0.1, 1, 2.0, convex=convex)
+        assert findings(["client", "client"], seen, rates).move.value == pytest.approx(mean - 4 * 0.6 / 5)

@@ -164,3 +164,24 @@ def test_a_fixed_q_stays_under_its_bound_with_strong_convexity():
 def test_the_bias_of_participants_by_enumeration():
     pairs = [(sum(pair) / 2 - 1) ** 2 for pair in itertools.combinations((0, 1, 2, 3), 2)]
     assert adaptive.sampled_bias(0.25, 5 / 3, 2, 4) == pytest.approx(np.mean(pairs)) == pytest.approx(2 / 3)
+
+
+def test_the_terms_of_the_bounds_by_hand():
+    """L = 2, K = 3, m = 4, eta_s = 0.01, sigma^2 = 5, sigma_s^2 = 7, sigma_G^2 = 1.5; q = 0.4, 50 rounds."""
+    constants = nonconvex.Constants(2.0, 3, 4, 0.01, 5.0, 7.0, 1.5)
+    drift = 5 + 6 * 3 * 1.5
+    after = nonconvex.rate_terms(constants, 6.0, 50, 0.4)
+    assert after.start == pytest.approx(2 * 6 / (50 * 0.01))
+    assert after.server_noise == pytest.approx(2 * 0.01 * 0.6 * 7)
+    assert after.drift == pytest.approx(80 * 0.4 * 4 * 1e-4 / 3 * drift)
+    assert after.client_noise == pytest.approx(8 * 2 * 0.4 * 0.01 / 12 * 5)
+    before = nonconvex.a_priori(constants, 6.0, 50, 0.4, 0.3, split=0.5)
+    assert before.start == pytest.approx(6 / (50 * 0.01))
+    assert before.server_noise == pytest.approx(2 * 0.01 / 2 * 0.6 * 7)
+    assert before.drift == pytest.approx(3 * 20 * 0.4 * 4 * 1e-4 / 3 * drift)
+    assert before.client_noise == pytest.approx(4 * 0.4 * 2 * 0.01 / 12 * 5)
+    assert before.bias == pytest.approx(1.5 * 0.4 * 0.3)
+    assert before.scale == pytest.approx(0.6 * (1 - 0.01) + 0.4 * (1 - 120 * 3 * 4 * 1e-4))
+    assert before.total == pytest.approx(
+        (before.start + before.server_noise + before.drift + before.client_noise + before.bias) / before.scale
+    )

@@ -2,7 +2,7 @@
 
 import sys
 
-from safari.cli import signals, streams
+from safari.cli import signals
 from safari.names import lazily
 
 __getattr__ = lazily(__name__, {"application": ("app",)})
@@ -10,6 +10,9 @@ __getattr__ = lazily(__name__, {"application": ("app",)})
 
 def main() -> None:
     """Run the command."""
+    signals.end_at_once()
+    from safari.cli import streams
+
     streams.look_after()
     signals.look_after()
     from safari.cli.application import app

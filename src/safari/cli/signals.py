@@ -11,11 +11,10 @@ This module imports next to nothing, so that it is in place before anything heav
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from types import FrameType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FIRST = 128
 """A process that signal n stopped exits with 128 + n, as shells have it."""
@@ -32,16 +31,23 @@ class _Stop:
 
     number: int | None = None
     listeners = 0
-    directory: Path | None = None
+    directory: "os.PathLike[str] | None" = None
     how = ""
-    said = threading.Lock()
+    said = False
 
 
 _STOP = _Stop()
 
 
+def end_at_once() -> None:
+    """From now on a signal ends the process. Those that the shell told us to ignore stay ignored."""
+    _call(lambda number, frame: _end(number, hurry=True))
+
+
 def look_after() -> None:
-    """Look after signals from now on. Those that the shell told us to ignore stay ignored."""
+    """From now on a signal wakes a thread, which asks a training to stop before it ends the process."""
+    import threading
+
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
     threading.Thread(target=_wait, args=(ours,), name="signals", daemon=True).start()
@@ -49,13 +55,17 @@ def look_after() -> None:
     if by_itself:
         signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
 
-    def passed_on(number: int, frame: FrameType | None) -> None:
+    def passed_on(number: int, frame: object) -> None:
         if not by_itself:
             os.write(theirs, bytes([number]))
 
+    _call(passed_on)
+
+
+def _call(handler: "Callable[[int, object], None]") -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, passed_on)
+            signal.signal(number, handler)
 
 
 def asked() -> bool:
@@ -63,32 +73,31 @@ def asked() -> bool:
     return _STOP.number is not None
 
 
-@contextmanager
-def listening() -> Iterator[None]:
+class listening:  # noqa: N801 - used as a word in a `with`
     """Inside, the command looks at `asked` about twice a second, and stops by itself."""
-    _STOP.listeners += 1
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
+        _STOP.listeners += 1
+
+    def __exit__(self, *_: object) -> None:
         _STOP.listeners -= 1
 
 
-def tell(directory: Path, how: str, new: bool) -> None:
+def tell(directory: "os.PathLike[str]", how: str, new: bool) -> None:
     """How to go on after the command was stopped: said if `directory` is there, unless another made it."""
-    if not (new and directory.exists()):
+    if not (new and os.path.exists(directory)):
         _STOP.directory, _STOP.how = directory, how
 
 
 def how_to_go_on() -> str:
     """What `tell` was told, if the directory is there."""
-    with suppress(OSError):
-        return _STOP.how if _STOP.directory is not None and _STOP.directory.is_dir() else ""
-    return ""
+    return _STOP.how if _STOP.directory is not None and os.path.isdir(_STOP.directory) else ""
 
 
 def say_the_end() -> None:
     """Say, once, that the command was stopped, and how to go on with it."""
-    if _STOP.said.acquire(blocking=False):
+    if not _STOP.said:
+        _STOP.said = True
         how = how_to_go_on()
         _say(f"stopped; {how}" if how else "stopped")
 
@@ -96,7 +105,10 @@ def say_the_end() -> None:
 def leave_if_asked() -> None:
     """End the process with a signal's exit code, if there was one; nothing more is to be written."""
     if _STOP.number is not None:
-        if _STOP.said.acquire(blocking=False):
+        from contextlib import suppress
+
+        if not _STOP.said:
+            _STOP.said = True
             _say("it was done before it could be stopped")
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
@@ -105,6 +117,8 @@ def leave_if_asked() -> None:
 
 
 def _wait(pipe: int) -> None:
+    import threading
+
     while True:
         number = os.read(pipe, 1)[0]
         if number not in SIGNALS:
@@ -131,5 +145,7 @@ def _end(number: int, hurry: bool = False) -> None:
 
 def _say(line: str) -> None:
     """Straight to the terminal: the main thread may hold the lock of `sys.stderr`."""
-    with suppress(OSError):
+    try:  # noqa: SIM105 - contextlib is not loaded yet
         os.write(2, f"{SHOW_CURSOR if os.isatty(2) else ''}{line}\n".encode())
+    except OSError:
+        pass
