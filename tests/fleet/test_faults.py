@@ -31,8 +31,10 @@ def test_faults_of_all_kinds_do_not_stop_the_training(fleet):
     fleet.kill("flwr-serverapp")
     run.kill()
     run.wait()
-    about = next((state / "checkpoint").glob("round-*")) / "about.json"
-    saved = pl.DataFrame(json.loads(about.read_text())["journal"]["rounds"], schema=HISTORY_SCHEMA)
+    about = json.loads((max((state / "checkpoint").glob("round-*")) / "about.json").read_text())
+    lines = (state / "checkpoint" / "journal.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if "kind" in row and row["round"] <= about["round"]]
+    saved = pl.DataFrame(rows, schema=HISTORY_SCHEMA)
     last = len(saved) + 1
     log = fleet.finish(fleet.start(NAUGHTY, rounds=last, **config), state, 240)
     assert f"going on after round {len(saved)} of {last}" in log

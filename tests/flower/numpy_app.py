@@ -25,15 +25,18 @@ def pulled(arrays, client):
     return {name: array + (client - array) / 2 for name, array in arrays.items()}
 
 
-def make_app(spoil=None, told=True) -> ClientApp:
-    """`spoil(client, round, arrays)` may change what a client sends, or raise."""
-    app = ClientApp()
+def make_app(spoil=None, told=True, mods=None, extra=None) -> ClientApp:
+    """`spoil(client, round, arrays, metrics)` may change what a client sends, or raise.
+
+    `mods` are Flower's; `extra` are metrics that every client reports.
+    """
+    app = ClientApp(mods=mods)
 
     @app.train()
     def train(message, context):
         client = int(context.node_config["partition-id"])
         arrays = pulled(numpy_arrays(message.content["arrays"]), client)
-        metrics = {"num-examples": 1}
+        metrics = {"num-examples": 1, **(extra or {})}
         if spoil is not None:
             number = message.content["config"]["server-round"]
             arrays, metrics = spoil(client, number, arrays, metrics)

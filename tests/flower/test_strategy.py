@@ -42,8 +42,8 @@ def test_rounds_are_the_clients_or_the_servers():
     server_rounds = history.filter(pl.col("kind") == "server")
     assert server_rounds["bytes_down"].sum() == server_rounds["bytes_up"].sum() == 0
     assert history.filter(pl.col("kind") == "client")["bytes_down"].min() > 0
-    assert made.left is not None
-    np.testing.assert_array_equal(numpy_arrays(result.arrays)["w"], made.left["w"])
+    assert made.synced is not None
+    np.testing.assert_array_equal(numpy_arrays(result.arrays)["w"], made.synced["w"])
 
 
 def test_q_says_how_often():
@@ -229,13 +229,15 @@ def test_too_few_replies_make_it_a_server_round():
     grid.silent = set(nodes(6))
     made = strategy(q=1.0, min_replies=3)
     made.fleet.online(LocalGrid(make_app(), nodes(6)))
-    carry_out(made, grid, rounds=2)
+    with pytest.raises(InputError, match="without clients"):
+        carry_out(made, grid, rounds=2)
     assert made.journal.history()["kind"].to_list() == ["server", "server"]
     replaced = made.journal.happenings().filter(pl.col("event") == "replaced")
     assert len(replaced) == 2
     assert "0 of 3 clients" in replaced["detail"][0]
     alone = strategy(q=1.0, server_step=None)
-    carry_out(alone, LocalGrid(make_app(), {}), rounds=2)
+    with pytest.raises(InputError, match="without clients"):
+        carry_out(alone, LocalGrid(make_app(), {}), rounds=2)
     assert alone.journal.history()["kind"].to_list() == ["idle", "idle"]
 
 

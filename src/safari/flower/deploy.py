@@ -56,6 +56,8 @@ rounds = 0                # in all; 0: as the spec says. A restarted server goes
 round-deadline = 60.0     # seconds; a round goes on with those who answered by then
 start-deadline = 10.0     # seconds to wait for all clients before the first round
 min-replies = 1           # with fewer, the server takes the round
+silent-rounds = 20        # after so many client rounds in a row without clients the run ends; 0: never
+norm-bound = 5.0          # updates so many times longer than the median are rejected; 0: none
 simulate-absence = false  # true: do not ask the clients that the spec excludes, though connected
 checkpoint = ""           # a folder on the server; its state is saved there after every round
 overrides = ""            # keys of the spec, such as "algorithm.q=0.6 train.seed=1"

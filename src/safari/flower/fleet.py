@@ -12,10 +12,12 @@ from logging import INFO, WARNING
 
 from flwr.app import Message, MessageType, RecordDict
 from flwr.common import log
+from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 
-from safari.flower.exchange import exchange
+from safari.flower.exchange import exchange, one_line
 from safari.flower.identity import ANSWER, QUESTION
+from safari.flower.keys import Keys, nodes_of
 
 PATIENCE = 5
 """A node that did not say who it is in time is asked again after so many deadlines."""
@@ -30,6 +32,7 @@ class Fleet:
     `names` are the names of the clients in the order of their numbers; one that gives a number
     instead, as simulated nodes do, is the client of that number. Without them, names
     that are whole numbers (partitions) stand for themselves and others are numbered as they come.
+    `silent` are the connected nodes that are no client, each with the reason.
     """
 
     size: int | None = None
@@ -38,6 +41,9 @@ class Fleet:
     deadline: float = 60.0
     nodes: dict[int, int] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
+    keys: Keys = field(default_factory=Keys)
+    silent: dict[int, str] = field(default_factory=dict)
+    _doubled: set[frozenset[int]] = field(default_factory=set)
     _asked: dict[int, float] = field(default_factory=dict)
     _late: dict[int, tuple[int, float]] = field(default_factory=dict)
 
@@ -68,15 +74,31 @@ class Fleet:
         One that does not answer in time is nobody yet, and is asked again later; at once where
         nobody else is there.
         """
-        connected = set(grid.get_node_ids())
+        there = nodes_of(grid)
+        connected = set(there)
         now, nobody = time.monotonic(), connected.isdisjoint(self.nodes)
         unknown = sorted(connected - set(self.nodes))
         new = [node for node in unknown if nobody or now > self._asked.get(node, -1.0)]
         if new:
-            self._ask(grid, new)
-        found = {client: node for node, client in self.nodes.items() if node in connected and client >= 0}
+            self._ask(grid, {node: there[node] for node in new})
+        self.silent = {node: why for node, why in self.silent.items() if node in connected}
+        found = self._alone({node: client for node, client in self.nodes.items() if node in connected})
         self.seen |= set(found)
         return dict(sorted(found.items()))
+
+    def _alone(self, nodes: dict[int, int]) -> dict[int, int]:
+        """The clients with their nodes; a client that two nodes claim to be is neither of them."""
+        claims: dict[int, list[int]] = {}
+        for node, client in nodes.items():
+            if client >= 0:
+                claims.setdefault(client, []).append(node)
+        for client, claimants in claims.items():
+            if len(claimants) > 1 and frozenset(claimants) not in self._doubled:
+                self._doubled.add(frozenset(claimants))
+                both = " and ".join(f"node {node}" for node in sorted(claimants))
+                said = "safari: %s both call themselves %r: neither is asked while both are connected"
+                log(WARNING, said, both, self.name(client))
+        return {client: claimants[0] for client, claimants in claims.items() if len(claimants) == 1}
 
     def late(self, nodes: Iterable[int]) -> None:
         """These did not answer in time: each time in a row they are left alone for twice as long."""
@@ -107,7 +129,7 @@ class Fleet:
         log(level, "safari: %d%s clients are connected: %s", len(found), wanted, self._list(found))
         return found
 
-    def _ask(self, grid: Grid, nodes: Sequence[int]) -> None:
+    def _ask(self, grid: Grid, nodes: dict[int, NodeInfo]) -> None:
         questions = [
             Message(RecordDict(), dst_node_id=node, message_type=f"{MessageType.QUERY}.{QUESTION}")
             for node in nodes
@@ -119,10 +141,25 @@ class Fleet:
         for reply in back.replies:
             said = reply.content.config_records.get(ANSWER)
             answers[reply.metadata.src_node_id] = "" if said is None else str(said.get("name", ""))
-        for node in set(nodes) - set(answers):
-            log(WARNING, "safari: node %d did not say within %g s who it is", node, self.deadline)
+        failed = dict(back.failed)
+        for node in sorted(set(nodes) - set(answers)):
+            late = f"did not say within {self.deadline:g} s who it is"
+            why = f"could not say who it is: {one_line(failed[node])}" if node in failed else late
+            self.silent[node] = why
+            log(WARNING, "safari: node %d %s", node, why)
         for node in sorted(answers):
-            self.nodes[node] = self._number(answers[node], node)
+            self.silent.pop(node, None)
+            self.nodes[node] = self._admitted(self._number(answers[node], node), nodes[node])
+
+    def _admitted(self, client: int, node: NodeInfo) -> int:
+        """The client, if the key of the node does not say otherwise; -1 if it does."""
+        names = self.names if self.fixed else ()
+        fault = None if client < 0 else self.keys.fault(self.name(client), node, names)
+        if fault is None:
+            return client
+        self.silent[node.node_id] = f"calls itself {self.name(client)!r}, but {fault}"
+        log(WARNING, "safari: node %d %s: it is not asked", node.node_id, self.silent[node.node_id])
+        return -1
 
     def _number(self, name: str, node: int) -> int:
         """The client's number; -1 for a node that belongs to nobody known."""
@@ -131,7 +168,8 @@ class Fleet:
         if self.fixed and name.isdecimal() and int(name) < len(self.names):
             return int(name)
         if self.fixed:
-            log(WARNING, "safari: node %d calls itself %r, which is no client of this fleet", node, name)
+            self.silent[node] = f"calls itself {name!r}, which is no client of this fleet"
+            log(WARNING, "safari: node %d %s", node, self.silent[node])
             return -1
         if name.isdecimal() and (self.size is None or int(name) < self.size):
             return int(name)

@@ -15,6 +15,7 @@ from flwr.common import log
 
 from safari.engine.result import HISTORY_SCHEMA, Log
 from safari.flower.fleet import Fleet
+from safari.flower.rounds import Round
 
 EVENTS_SCHEMA: dict[str, Any] = {
     "round": pl.Int64,
@@ -23,23 +24,45 @@ EVENTS_SCHEMA: dict[str, Any] = {
     "node": pl.UInt64,
     "event": pl.String,
     "detail": pl.String,
+    "norm": pl.Float64,
+    "weight": pl.Float64,
+    "share": pl.Float64,
 }
-"""`event` is asked, answered, rejected, failed, late or left; or replaced: the server took a client round."""
+"""`event` is asked, answered, rejected, failed, late or left; replaced: the server took a client round;
+changed: a setting is not what it was before a restart. `norm` is the length of the change that a reply
+asks for, `weight` what it claims to count, `share` its part of the average."""
 
 
 @dataclass
 class Journal:
-    """What happened so far."""
+    """What happened so far.
+
+    `due` client rounds were drawn, `averaged` were averaged, and the last `silent` of them were not.
+    """
 
     rounds: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    due: int = 0
+    averaged: int = 0
+    silent: int = 0
 
-    def note(self, round: int, event: str, fleet: Fleet, node: int | None = None, detail: str = "") -> None:
+    def note(
+        self,
+        round: int,
+        event: str,
+        fleet: Fleet,
+        node: int | None = None,
+        detail: str = "",
+        norm: float | None = None,
+        weight: float | None = None,
+        share: float | None = None,
+    ) -> None:
+        """Something befell the client of `node`, or the round."""
         client = None if node is None else fleet.nodes.get(node)
         name = None if client is None else fleet.name(client)
         row = {"round": round, "client": client, "name": name, "node": node, "event": event, "detail": detail}
-        self.events.append(row)
+        self.events.append({**row, "norm": norm, "weight": weight, "share": share})
         if event not in ("asked", "answered"):
             who = "" if client is None else f"client {name} "
             log(WARNING, "safari: round %d: %s%s%s", round, who, event, f": {detail}" if detail else "")
@@ -49,11 +72,32 @@ class Journal:
         last = takewhile(lambda row: row["round"] == round, reversed(self.events))
         return sorted(row["client"] for row in last if row["event"] == event)
 
-    def score(self, accuracy: float | None, loss: float | None) -> None:
-        """How good the model is after the round just noted."""
+    def end(self, turn: Round) -> None:
+        """The row of a round that is over, but for its scores."""
+        row = {
+            "round": turn.round,
+            "kind": turn.kind,
+            "q": turn.q,
+            "available": turn.available,
+            "cohort": self.clients(turn.round, "asked"),
+            "reported": self.clients(turn.round, "answered"),
+            "bytes_down": turn.down,
+            "bytes_up": turn.up,
+        }
+        self.rounds.append({**dict.fromkeys(HISTORY_SCHEMA), **row})
+
+    def count(self, averaged: bool) -> None:
+        """A client round was drawn; the clients' replies were averaged, or were not."""
+        self.due += 1
+        self.averaged += averaged
+        self.silent = 0 if averaged else self.silent + 1
+
+    def score(self, accuracy: float | None, loss: float | None, deliver: str) -> None:
+        """How good the model is after the round just noted, and the one that would be delivered."""
         row = self.rounds[-1]
         row["accuracy_round"], row["loss_round"] = accuracy, loss
-        delivered = next((one for one in reversed(self.rounds) if one["kind"] == "server"), row)
+        rows = reversed(self.rounds) if deliver == "synced" else ()
+        delivered = next((one for one in rows if one["kind"] == "server"), row)
         row["accuracy"], row["loss"] = delivered["accuracy_round"], delivered["loss_round"]
 
     def scores(self) -> dict[int, MetricRecord]:

@@ -19,7 +19,11 @@ class TellsGradient(Protocol):
 
 @dataclass
 class Round:
-    """A round in the making; `gradient` is the clients' mean gradient, where an adaptive q wants it."""
+    """A round in the making.
+
+    `off` says why a client round cannot be one, where it cannot. `gradient` is the clients' mean
+    gradient, where an adaptive q wants it.
+    """
 
     round: int
     kind: str
@@ -27,6 +31,7 @@ class Round:
     q: float
     available: int = 0
     cohort: tuple[int, ...] = ()
+    off: str = ""
     down: int = 0
     up: int = 0
     gradient: Arrays | None = None

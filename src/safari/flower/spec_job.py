@@ -16,6 +16,7 @@ from safari.engine.evaluation import evaluate
 from safari.errors import InputError, check
 from safari.experiment.spec import Spec, load_spec
 from safari.flower.arrays import Arrays
+from safari.flower.settings import DELIVER
 from safari.models import Params, from_named, named_arrays
 from safari.participation import Cohort
 from safari.registry import reason
@@ -121,9 +122,9 @@ class Job(Deployed):
 
 
 def refuse_what_fleets_lack(train: dict[str, Any]) -> None:
-    """A fleet delivers the model that the last server round left, and nothing else under another name."""
-    deliver = train["deliver"]
-    check(deliver == "synced", "train.deliver", deliver, "cannot run on Flower; only synced can")
+    """A fleet delivers the model of a round, and nothing else under another name."""
+    deliver, able = train["deliver"], " and ".join(DELIVER)
+    check(deliver in DELIVER, "train.deliver", deliver, f"cannot run on Flower; {able} can")
 
 
 def deployable_clients(run: Run, name: str) -> ClientAlgorithm:

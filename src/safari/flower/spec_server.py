@@ -48,8 +48,12 @@ class SpecServerStep:
 class SpecClients(FedAvg):
     """The client algorithm of a spec as a Flower strategy: the server's moves of the simulator."""
 
+    transient = ("job", "sent")
+
     def __init__(self, job: Job):
-        super().__init__(fraction_evaluate=0.0, weighted_by_key=WEIGHT)
+        super().__init__(
+            fraction_evaluate=0.0, weighted_by_key=WEIGHT, min_train_nodes=1, min_available_nodes=1
+        )
         self.job = job
         self._like = jax.eval_shape(job.server_memory)
         self.memory: Arrays = named_arrays(job.server_memory())
@@ -91,9 +95,9 @@ def _metrics(reply: Message) -> Any:
 def server_app(spec: Path) -> ServerApp:
     """The server of a spec.
 
-    Its run config may set rounds, round-deadline, start-deadline, min-replies, checkpoint,
-    simulate-absence (the clients that the spec excludes are not asked, even where connected)
-    and overrides (such as "algorithm.q=1.0 train.seed=3").
+    Its run config may set rounds, round-deadline, start-deadline, min-replies, silent-rounds and
+    norm-bound (0: none), checkpoint, simulate-absence (the clients that the spec excludes are not asked,
+    even where connected) and overrides (such as "algorithm.q=1.0 train.seed=3").
     """
     app = ServerApp()
 
@@ -133,8 +137,11 @@ def strategy_of(job: Job, config: Any) -> SafariStrategy:
         round_deadline=float(config.get("round-deadline", 60.0)),
         start_deadline=float(config.get("start-deadline", 10.0)),
         min_replies=int(config.get("min-replies", 1)),
+        silent_rounds=int(config.get("silent-rounds", 20)) or None,
+        norm_bound=float(config.get("norm-bound", 5.0)) or None,
         client_path=float(clients.local_rate) * steps,
         seed=job.spec.seed,
+        deliver=job.spec.tables["train"]["deliver"],
         checkpoint=str(config.get("checkpoint", "")) or None,
         spec=job.spec.plain(),
     )

@@ -2,9 +2,12 @@
 
 The folder is a run directory, as a simulated run leaves it (spec.toml, metrics.parquet,
 model.safetensors, summary.json) with events.parquet and participation.parquet beside them.
+Its owner alone may read what is in it.
 """
 
+import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from logging import WARNING
@@ -14,128 +17,201 @@ from typing import Any
 import polars as pl
 import tomli_w
 from flwr.common import log
-from flwr.serverapp.strategy import Strategy
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from safari.algorithms.adaptive_q import Knowledge
 from safari.errors import InputError
 from safari.experiment.checkpoint import pack_table
-from safari.experiment.directory import METRICS, MODEL, SUMMARY, Directory
+from safari.experiment.checksums import Damaged
+from safari.experiment.directory import CHECKPOINT, METRICS, MODEL, SPEC, SUMMARY, Directory, write_file
 from safari.experiment.versions import versions
 from safari.flower.arrays import Arrays
 from safari.flower.fleet import Fleet
+from safari.flower.generations import Generations, private
 from safari.flower.journal import Journal
-from safari.flower.wrapped import restore_strategy, strategy_state
-from safari.models import from_named, named_arrays
+from safari.flower.lines import Lines
 
 EVENTS, PARTICIPATION = "events.parquet", "participation.parquet"
-ABOUT, STATE = "about.json", "state.safetensors"
+ABOUT, STATE, JOURNAL = "about.json", "state.safetensors", "journal.jsonl"
+NOT_OURS = ("lost+found",)
+"""What an empty file system may hold."""
+
+
+@dataclass
+class Saved:
+    """A round that was saved: arrays by part, and the rest as JSON holds it."""
+
+    round: int
+    parts: dict[str, Arrays]
+    about: dict[str, Any]
 
 
 class Folder:
     """The folder of one federation: opened if it is there, made if not; locked while in use."""
 
-    def __init__(self, path: Path, spec: dict[str, Any]):
-        if path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
-        if path.exists():
-            self.directory = Directory.open(path, partial(log, WARNING))
-            self.directory.read_spec()
-            self.directory.sweep()
+    def __init__(self, path: Path, tables: dict[str, Any]):
+        self.path = path
+        with self._named():
+            self.directory = self._open(_spec(tables, ()))
+            place = path / CHECKPOINT
+            place.mkdir(exist_ok=True)
+        self._generations = Generations(place)
+        self._lines = Lines(place / JOURNAL)
+        self._written = (0, 0)
+
+    def _open(self, spec: bytes) -> Directory:
+        """An empty folder is not made anew: it may be a mount point, in a folder that nobody may write to."""
+        if not self.path.exists():
+            return Directory.create(self.path, spec.decode())
+        empty = self.path.is_dir() and all(one.name in NOT_OURS for one in self.path.iterdir())
+        if empty:
+            write_file(self.path / SPEC, spec)
+        directory = Directory.open(self.path, partial(log, WARNING))
+        if empty:
+            directory.write(SPEC, spec)
         else:
-            text = tomli_w.dumps({**spec, "versions": versions()})
-            self.directory = Directory.create(path, text)
+            directory.read_spec()
+            directory.sweep()
+        return directory
 
     def close(self) -> None:
         self.directory.close()
 
-    def save(
-        self, round: int, seed: int, arrays: Arrays, left: Arrays | None, journal: Journal, fleet: Fleet,
-        known: Knowledge | None, clients: Strategy,
-    ) -> None:  # fmt: skip
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Files are private; errors name the setting of the strategy, and no option of another command."""
+        try:
+            with private():
+                yield
+        except Damaged as error:
+            raise InputError("checkpoint", str(error.value), error.allowed) from None
+        except InputError as error:
+            hint = error.allowed.split("; choose another")[0]
+            raise InputError("checkpoint", str(self.path), f"{hint}; choose another folder") from None
+        except OSError as error:
+            at = f"{error.filename}: " if error.filename else ""
+            raise InputError("checkpoint", str(self.path), f"cannot be used ({at}{error.strerror})") from None
+
+    def save(self, saved: Saved, journal: Journal, fleet: Fleet) -> None:
         """Everything at once: it is there whole, or the round before it is."""
-        about = {
-            "round": round,
-            "seed": seed,
-            "journal": {"rounds": journal.rounds, "events": journal.events, "seconds": journal.seconds},
-            "fleet": {
-                "clients": fleet.declared,
-                "names": fleet.names,
-                "seen": sorted(fleet.seen),
-                "nodes": list(fleet.nodes.items()),
-            },
-        }
-        parts = {"model": arrays, "clients": strategy_state(clients)}
-        if left is not None:
-            parts["left"] = left
-        if known is not None:
-            parts["known"] = named_arrays(known)
-        tensors = {f"{part}:{name}": array for part, held in parts.items() for name, array in held.items()}
-        self.directory.save_checkpoint(
-            round, {ABOUT: json.dumps(about).encode(), STATE: save_tensors(tensors)}
-        )
+        rounds, events = self._written
+        with self._named():
+            mark = self._lines.append([*journal.events[events:], *journal.rounds[rounds:]])
+            self._written = len(journal.rounds), len(journal.events)
+            about = {
+                **saved.about,
+                "round": saved.round,
+                "journal": {
+                    **mark,
+                    "counts": {
+                        name: getattr(journal, name) for name in ("seconds", "due", "averaged", "silent")
+                    },
+                },
+                "fleet": {
+                    "clients": fleet.declared,
+                    "names": fleet.names,
+                    "seen": sorted(fleet.seen),
+                    "nodes": [[node, client] for node, client in fleet.nodes.items() if client >= 0],
+                    "keys": fleet.keys.bound,
+                },
+            }
+            tensors = {
+                f"{part}:{name}": array for part, held in saved.parts.items() for name, array in held.items()
+            }
+            files = {ABOUT: json.dumps(about).encode(), STATE: save_tensors(tensors)}
+            self._generations.save(saved.round, files)
 
-    def load(self, seed: int, arrays: Arrays, fleet: Fleet, clients: Strategy) -> "Saved | None":
-        """The last round that was saved, with `fleet` and `clients` put where they were.
+    def load(self, seed: int, arrays: Arrays, fleet: Fleet, journal: Journal) -> Saved | None:
+        """The last round that was saved whole, with `fleet` and `journal` put where they were.
 
-        Refuses what was saved of another federation: seed, fleet or `arrays` that differ.
+        Raises:
+            InputError: for the state of another federation (seed, fleet or `arrays` differ), or if no
+                generation is whole.
         """
-        files, place = self.directory.load_checkpoint(), self.directory.path
-        if files is None:
-            return None
-        if ABOUT not in files:
-            raise InputError("checkpoint", str(place), "is a simulated run; choose another folder")
-        about = json.loads(files[ABOUT])
-        if about["seed"] != seed:
-            raise InputError(
-                "seed", seed, f"{place} was begun with {about['seed']}; choose another checkpoint"
+        rounds = list((self.path / CHECKPOINT).glob("round-*"))
+        if (rounds or (self.path / SUMMARY).exists()) and not self._lines.path.exists():
+            hint = (
+                f"holds no {CHECKPOINT}/{JOURNAL}: it is a simulated run, or damaged; choose another folder"
             )
+            raise InputError("checkpoint", str(self.path), hint)
+        found, faults = self._newest()
+        for fault in faults:
+            log(WARNING, "safari: %s; the generation before it is taken", fault)
+        if found is None:
+            if faults:
+                hint = f"no generation is whole: {'; '.join(faults)}; restore the folder from a backup"
+                raise InputError("checkpoint", str(self.path), hint)
+            return None
+        saved, rows = found
+        self._refuse_another(saved, seed, arrays, fleet)
+        for part in {"model", "synced"} & set(saved.parts):  # a file of tensors keeps no order
+            saved.parts[part] = {name: saved.parts[part][name] for name in arrays}
+        if not fleet.fixed:
+            fleet.names = saved.about["fleet"]["names"]
+        fleet.nodes = dict(saved.about["fleet"]["nodes"])
+        fleet.seen = set(saved.about["fleet"]["seen"])
+        fleet.keys.bound = saved.about["fleet"]["keys"]
+        journal.rounds = [row for row in rows if "event" not in row]
+        journal.events = [row for row in rows if "event" in row]
+        for name, count in saved.about["journal"]["counts"].items():
+            setattr(journal, name, count)
+        self._written = len(journal.rounds), len(journal.events)
+        return saved
+
+    def _newest(self) -> tuple[tuple[Saved, list[dict[str, Any]]] | None, list[str]]:
+        """The newest generation that is whole with its part of the journal; what is wrong with newer ones."""
+        faults = []
+        for files in self._generations.load():
+            if isinstance(files, Damaged):
+                faults.append(str(files))
+                continue
+            about = json.loads(files[ABOUT])
+            try:
+                rows = self._lines.read(about["journal"])
+            except Damaged as error:
+                faults.append(str(error))
+                continue
+            parts: dict[str, Arrays] = {}
+            for name, array in load_tensors(files[STATE]).items():
+                part, _, inner = name.partition(":")
+                parts.setdefault(part, {})[inner] = array
+            return (Saved(about["round"], parts, about), rows), faults
+        return None, faults
+
+    def _refuse_another(self, saved: Saved, seed: int, arrays: Arrays, fleet: Fleet) -> None:
+        about = saved.about
+        other = "choose another checkpoint"
+        if about["seed"] != seed:
+            raise InputError("seed", seed, f"{self.path} was begun with {about['seed']}; {other}")
         if about["fleet"]["clients"] != fleet.declared:
             begun = about["fleet"]["clients"]
-            hint = f"{place} was begun with {begun}; choose another checkpoint"
-            raise InputError("fleet", fleet.declared, hint)
-        if not fleet.fixed:
-            fleet.names = about["fleet"]["names"]
-        fleet.nodes = dict(about["fleet"]["nodes"])
-        fleet.seen = set(about["fleet"]["seen"])
-        parts: dict[str, Arrays] = {}
-        for name, array in load_tensors(files[STATE]).items():
-            part, _, inner = name.partition(":")
-            parts.setdefault(part, {})[inner] = array
-        if _layout(parts["model"]) != _layout(arrays):
-            raise InputError(
-                "initial_arrays", "shapes", f"{place} holds another model; choose another checkpoint"
-            )
-        restore_strategy(clients, parts.get("clients", {}))
-        journal = Journal(**about["journal"])
-        return Saved(about["round"], parts["model"], parts.get("left"), journal, parts.get("known"))
+            raise InputError("fleet", fleet.declared, f"{self.path} was begun with {begun}; {other}")
+        if _layout(saved.parts["model"]) != _layout(arrays):
+            raise InputError("initial_arrays", "shapes", f"{self.path} holds another model; {other}")
 
-    def finish(self, delivered: Arrays, journal: Journal, fleet: Fleet) -> None:
+    def respecify(self, tables: dict[str, Any], changed: list[str]) -> None:
+        """Write spec.toml anew, with a comment for each setting that was changed."""
+        before = (self.path / SPEC).read_text(encoding="utf-8").splitlines()
+        notes = [line for line in before if line.startswith("# ")]
+        with self._named():
+            self.directory.write(SPEC, _spec(tables, [*notes, *(f"# {change}" for change in changed)]))
+
+    def finish(self, delivered: Arrays, journal: Journal, fleet: Fleet, more: dict[str, Any]) -> None:
         """What a finished federation leaves; the summary last."""
         participation = journal.participation(fleet)
-        self.directory.write(METRICS, pack_table(journal.history()))
-        self.directory.write(EVENTS, pack_table(journal.happenings()))
-        self.directory.write(PARTICIPATION, pack_table(pl.DataFrame(participation)))
-        self.directory.write(MODEL, save_tensors(delivered))
-        summary = journal.log(journal.never_took_part(fleet)).summary()
-        self.directory.write_json(SUMMARY, {**summary, "participation": participation})
+        summary = {**journal.log(journal.never_took_part(fleet)).summary(), **more}
+        with self._named():
+            self.directory.write(METRICS, pack_table(journal.history()))
+            self.directory.write(EVENTS, pack_table(journal.happenings()))
+            self.directory.write(PARTICIPATION, pack_table(pl.DataFrame(participation)))
+            self.directory.write(MODEL, save_tensors(delivered))
+            self.directory.write_json(SUMMARY, {**summary, "participation": participation})
+
+
+def _spec(tables: dict[str, Any], notes: Any) -> bytes:
+    text = tomli_w.dumps({**tables, "versions": versions()})
+    return "".join([*(f"{note}\n" for note in notes), text]).encode()
 
 
 def _layout(arrays: Arrays) -> dict[str, tuple[Any, ...]]:
     return {name: (array.shape, array.dtype) for name, array in arrays.items()}
-
-
-@dataclass(frozen=True)
-class Saved:
-    """A round that was saved."""
-
-    round: int
-    arrays: Arrays
-    left: Arrays | None
-    journal: Journal
-    _known: Arrays | None
-
-    def known(self, like: Knowledge | None) -> Knowledge | None:
-        """What an adaptive q knew, in the structure of `like`."""
-        return None if like is None or self._known is None else from_named(self._known, like)

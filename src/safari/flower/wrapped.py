@@ -1,54 +1,94 @@
-"""Any Flower strategy as the clients' part: told whom to ask, saved and restored."""
+"""Any Flower strategy as the clients' part: which are refused, whom it asks, how many it needs."""
 
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from flwr.app import ArrayRecord
+from flwr.serverapp import strategy as shipped
 from flwr.serverapp.strategy import Strategy
 
-from safari.flower.arrays import Arrays
+from safari.errors import InputError
+
+REFUSED = {
+    shipped.FedXgbBagging: "its trees grow from round to round; no server step could train them",
+    shipped.FedXgbCyclic: "its trees go from client to client; no server step could train them",
+}
+"""Strategies of Flower's that SAFARI cannot run as what they are."""
+FRACTIONS = ("fraction_train", "fraction_evaluate")
+SIZES = (*FRACTIONS, "min_train_nodes", "min_evaluate_nodes", "min_available_nodes")
+"""Settings that say whom a strategy asks; `show_everyone` writes over them."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a strategy needs for a client round, and which of its settings says so.
+
+    `replies`: fewer are never averaged. `connected`: with fewer the round does not begin.
+    `asked`: exactly so many are asked, where a privacy accountant counts on it. `evaluating`: so many
+    clients evaluate at the least.
+    """
+
+    replies: int = 1
+    why: str = ""
+    connected: int = 1
+    asked: int | None = None
+    evaluating: int = 1
+
+
+def refuse(strategy: Strategy) -> None:
+    """Raise `InputError` for a strategy that would run as something else."""
+    for one in inner_strategies(strategy):
+        for kind, why in REFUSED.items():
+            if isinstance(one, kind):
+                raise InputError("clients", type(one).__name__, f"cannot run under SAFARI: {why}")
+
+
+def needs_of(strategy: Strategy) -> Needs:
+    """What a strategy, with those it wraps, asks of the number of clients."""
+    replies, why, connected, asked = 1, "", 1, None
+    for one in inner_strategies(strategy):
+        name = type(one).__name__
+        found = {}
+        if getattr(one, "fraction_train", 1.0):
+            found["min_train_nodes"] = getattr(one, "min_train_nodes", 1)
+            connected = max(connected, getattr(one, "min_available_nodes", 1))
+        found["num_sampled_clients"] = getattr(one, "num_sampled_clients", 1)
+        bad = getattr(one, "num_malicious_nodes", 0)
+        if isinstance(one, shipped.Bulyan):
+            found["num_malicious_nodes"] = 4 * bad + 3
+        elif isinstance(one, shipped.Krum | shipped.MultiKrum):
+            found["num_malicious_nodes"] = 2 * bad + 3
+        if getattr(one, "accountant", None) is not None:
+            asked = found["num_sampled_clients"]
+        for setting, count in found.items():
+            if count > replies:
+                replies, why = count, f"{name} needs {count} ({setting})"
+    evaluating = max(1, attribute_of(strategy, "min_evaluate_nodes", 1))
+    return Needs(replies, why, connected, asked, evaluating)
 
 
 def show_everyone(strategy: Strategy) -> None:
-    """Let a strategy ask all nodes that it is shown, and be content with one."""
+    """Let a strategy ask all nodes that it is shown: how many there must be is checked before."""
     for one in inner_strategies(strategy):
         for name, value in vars(one).items():
-            if name in ("fraction_train", "fraction_evaluate") and value:
-                setattr(one, name, 1.0)
-            elif name in ("min_train_nodes", "min_evaluate_nodes", "min_available_nodes") and value:
-                setattr(one, name, 1)
+            if name in SIZES and value:
+                setattr(one, name, 1.0 if name in FRACTIONS else 1)
+
+
+def begin_at(strategy: Strategy, arrays: ArrayRecord) -> None:
+    """Let a client round begin where the last round ended, whoever acted in it.
+
+    FedAvgM remembers the arrays that it made last: what the server did since would count as an update
+    of the clients, and enter the momentum.
+    """
+    for one in inner_strategies(strategy):
+        if isinstance(one, shipped.FedAvgM):
+            one.current_arrays = arrays
 
 
 def attribute_of(strategy: Strategy, name: str, default: Any) -> Any:
     """An attribute of a strategy or of what it wraps."""
     return next((getattr(one, name) for one in inner_strategies(strategy) if hasattr(one, name)), default)
-
-
-def strategy_state(strategy: Strategy) -> Arrays:
-    """The numbers and arrays that a Flower strategy, and those it wraps, hold as attributes."""
-    found: Arrays = {}
-    for depth, one in enumerate(inner_strategies(strategy)):
-        for name, value in vars(one).items():
-            place = f"{depth}/{name}"
-            if isinstance(value, np.ndarray):
-                found[place] = value
-            elif isinstance(value, int | float) and not isinstance(value, bool):
-                found[place] = np.array(value)
-            elif isinstance(value, dict) and value and all(isinstance(v, np.ndarray) for v in value.values()):
-                found |= {f"{place}/{key}": array for key, array in value.items()}
-    return {name: np.asarray(array, order="C") for name, array in found.items()}
-
-
-def restore_strategy(strategy: Strategy, saved: Arrays) -> None:
-    """Put a strategy, newly built, where the one was whose state was saved."""
-    chain = inner_strategies(strategy)
-    for place, array in saved.items():
-        depth, name, *key = place.split("/", 2)
-        one = chain[int(depth)]
-        if key:
-            held = getattr(one, name)
-            setattr(one, name, {**(held or {}), key[0]: array})
-        else:
-            setattr(one, name, array.item() if array.ndim == 0 else array)
 
 
 def inner_strategies(strategy: Strategy) -> list[Any]:
