@@ -23,7 +23,7 @@ class Bounds:
     """The longest update and the largest weight, as multiples of the running medians; None: no bound."""
 
     norm: float | None = 5.0
-    weight: float | None = 5.0
+    weight: float | None = 3.0
     norms: list[float] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     refused: int = 0

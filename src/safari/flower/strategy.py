@@ -73,7 +73,7 @@ class SafariStrategy(Strategy):
         silent_rounds: int | None = 20,
         most_norm: float | None = None,
         norm_bound: float | None = 5.0,
-        weight_bound: float | None = 5.0,
+        weight_bound: float | None = 3.0,
         client_path: float | None = None,
         seed: int = 0,
         deliver: str = "synced",
@@ -170,7 +170,7 @@ class SafariStrategy(Strategy):
         wanted = needs.asked or self.per_round
         chosen = self.draws.cohort(server_round, online, max(self.fleet.known, 1), wanted)
         turn.cohort = tuple(online[client] for client in chosen)
-        if len(online) < needs.connected:
+        if 1 < needs.connected > len(online):
             turn.off = f"{len(online)} clients connected, {needs.connected} needed (min_available_nodes)"
         elif len(chosen) < max(self.min_replies, needs.asked or 0):
             least = max(self.min_replies, needs.asked or 0)
