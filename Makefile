@@ -82,7 +82,7 @@ clean:
 	touch $@
 
 .venv/ready-dev: .venv/ready
-	$(BIN)/python $(PIP) --editable '.[dev,flower]' torch==2.13.0
+	$(BIN)/python $(PIP) --editable '.[dev,flower,privacy]' torch==2.13.0
 	touch $@
 
 .venv-docs/ready: pyproject.toml

@@ -3,7 +3,8 @@
 # SuperNode per site, then `flwr run`. Stops everything at the end. Needs Flower
 # 1.41 on PATH (or VENV=DIR), and openssl for --secure.
 #
-#   deploy.sh APP_DIR [--nodes 10] [--only "0 1 2"] [--simulate | --secure [--check-refusals]]
+#   deploy.sh APP_DIR [--nodes 10] [--only "0 1 2"]
+#             [--simulate | --secure [--check-refusals] [--check-restart]]
 #             [--work DIR] [--run-config "k=v ..."] [--exec CMD]
 #
 # --nodes N         num-partitions told to every SuperNode
@@ -12,6 +13,7 @@
 # --simulate        no SuperNodes: Flower's simulation engine plays them
 # --secure          TLS, and SuperNodes authenticated by registered keys
 # --check-refusals  (with --secure) an unregistered key and plaintext must fail
+# --check-restart   (with --secure) a SuperLink killed with -9 must know its keys again
 # --work DIR        holds logs, FLWR_HOMEs, keys; each process works in a folder
 #                   of its own there (default: temporary, removed after success)
 # --exec CMD        bash command to run in place of `flwr run`; it finds DEPLOY_WORK,
@@ -23,7 +25,7 @@ die() { echo "deploy: $*" >&2; exit 1; }
 say() { echo "deploy: $*"; }
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; }
 
-app='' nodes=10 only='' names='' simulate='' secure='' refusals='' work='' run_config='' cmd=''
+app='' nodes=10 only='' names='' simulate='' secure='' refusals='' restart='' work='' run_config='' cmd=''
 while [ $# -gt 0 ]; do
   case $1 in
     --nodes) nodes=${2:?value missing}; shift ;;
@@ -34,6 +36,7 @@ while [ $# -gt 0 ]; do
     --simulate) simulate=1 ;;
     --secure) secure=1 ;;
     --check-refusals) refusals=1 ;;
+    --check-restart) restart=1 ;;
     -h|--help) usage; exit 0 ;;
     -*) die "unknown option $1" ;;
     *) [ -z "$app" ] || die "more than one APP_DIR"; app=$1 ;;
@@ -44,7 +47,7 @@ done
 [ -n "$app" ] || { usage >&2; exit 2; }
 [ -f "$app/pyproject.toml" ] || die "no pyproject.toml in $app"
 app=$(cd "$app" && pwd)
-[ -z "$refusals" ] || [ -n "$secure" ] || die "--check-refusals needs --secure"
+[ -z "$refusals$restart" ] || [ -n "$secure" ] || die "--check-refusals and --check-restart need --secure"
 [ -z "$simulate" ] || [ -z "$secure$only" ] || die "--simulate goes with neither --secure nor --only"
 [ -n "$only" ] || only=$(seq -s ' ' 0 $((nodes - 1)))
 read -ra sites <<<"$only"
@@ -153,14 +156,18 @@ printf '[superlink]\ndefault = "deploy"\n\n[superlink.deploy]\naddress = "%s"\n%
   "$address" "$connection" >"$FLWR_HOME/config.toml"
 
 say "SuperLink on $address${secure:+ (TLS, SuperNode authentication)}"
-start superlink flower-superlink "${link_args[@]}" --host 127.0.0.1 --port "${ports[0]}" \
-  --disable-runtime-dependency-installation
-link=$started
-for ((i = 0; i < 300; i++)); do
-  kill -0 "$link" 2>/dev/null || { tail -n 20 "$log/superlink.log" >&2; die "SuperLink died"; }
-  (: <"/dev/tcp/127.0.0.1/${ports[0]}") 2>/dev/null && break
-  sleep 0.2
-done
+start_link() { # keys and runs are kept in the database
+  local i
+  start superlink flower-superlink "${link_args[@]}" --host 127.0.0.1 --port "${ports[0]}" \
+    --database "$work/superlink/superlink.db" --disable-runtime-dependency-installation
+  link=$started
+  for ((i = 0; i < 300; i++)); do
+    kill -0 "$link" 2>/dev/null || { tail -n 20 "$log/superlink.log" >&2; die "SuperLink died"; }
+    (: <"/dev/tcp/127.0.0.1/${ports[0]}") 2>/dev/null && break
+    sleep 0.2
+  done
+}
+start_link
 if [ -n "$secure" ]; then
   for s in "${sites[@]}"; do
     flwr supernode register "$keys/$s.pub" --name "site-$s" >>"$log/register.log" 2>&1 </dev/null ||
@@ -223,6 +230,14 @@ if [ -n "$refusals" ]; then
     --auth-supernode-private-key "$keys/stranger"
   refused plaintext "${ports[k + 2]}" 'reset by peer|disconnected' --insecure
   [ "$(online)" = "$k" ] || die "the number of SuperNodes online changed"
+fi
+
+if [ -n "$restart" ]; then
+  kill -KILL -- "-$link"
+  start_link
+  for ((i = 0; i < 300; i++)); do [ "$(online)" = ${#sites[@]} ] && break || sleep 0.5; done
+  [ "$(online)" = ${#sites[@]} ] || die "after a restart $(online) of ${#sites[@]} SuperNodes are online"
+  echo "restarted: the SuperLink knows its ${#sites[@]} keys"
 fi
 
 # In the background, so that a signal to this script acts at once.

@@ -79,8 +79,9 @@ Everywhere: safari with the extra `flower`, version $version.
 
 **On real machines.** The server:
 
-    flower-superlink --insecure --disable-runtime-dependency-installation
+    flower-superlink --insecure --disable-runtime-dependency-installation --database superlink.db
 
+(a SuperLink that is killed and started again with its database knows the runs and keys that it had),
 every client, with its own number from 0 to $last:
 
     flower-supernode --insecure --superlink SERVER:9092 --node-config "partition-id=0"
