@@ -166,9 +166,9 @@ def page():
         *(f"- **{name}**: {meaning}" for name, meaning in CHOICES.items()),
         "",
         f"{len(SEEDS)} seeds; each draws the partition, the server's samples, the clients that never take "
-        "part, and the training. (The hospitals that never take part are always the same three.) `synced` is "
-        "in percent; all others are differences to it in points, paired over the seeds, with the 95 % "
-        "interval (Student's t). Bold: the interval does not hold 0. The best is chosen on "
+        "part, and the training. (Among the hospitals, the same three never take part.) `synced` is in "
+        "percent; all others are differences to it in points, paired over the seeds, with the 95 % interval "
+        "(Student's t). Bold: the interval does not hold 0. The best is chosen on "
         f"{made['held_out']:.0%} of the server's samples, on which the server then does not train.",
     ]
     for metric, title in (("balanced_accuracy", "Balanced accuracy"), ("accuracy", "Accuracy")):

@@ -15,6 +15,7 @@ from safari.registry import (
     AVAILABILITIES,
     MODELS,
     PARTITIONS,
+    SCHEDULES,
     SOURCES,
     Registry,
 )
@@ -56,6 +57,7 @@ def sections() -> Iterator[Section]:
         for name in names:
             yield f"algorithm.{side}", f'with `name = "{name}"`', keys_of(ALGORITHMS[name])
     yield "train", "how long, and how exactly", keys_of(train, NOT_TRAIN)
+    yield from each("train.schedule", SCHEDULES)
     about = "for `safari sweep`: `grid` holds the keys of the other tables, each with a list"
     yield "sweep", about, SWEEP_KEYS
 

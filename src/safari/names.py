@@ -66,6 +66,11 @@ MODELS = {
     "mlp": "models.mlp:MLP",
     "cnn": "models.cnn:CNN",
 }
+SCHEDULES = {
+    "cosine": "algorithms.schedules:Cosine",
+    "linear": "algorithms.schedules:Linear",
+    "exponential": "algorithms.schedules:Exponential",
+}
 
 BASES = {
     "algorithm": "algorithms.base:Algorithm",
@@ -74,13 +79,14 @@ BASES = {
     "partition": "data.partitions.base:Partition",
     "source": "data.sources.base:Source",
     "model": "models.base:Model",
+    "schedule": "algorithms.schedule:Schedule",
 }
 
 
 def public_classes() -> dict[str, tuple[str, ...]]:
     """The classes listed here, by the module that holds them."""
     found: dict[str, tuple[str, ...]] = {}
-    for table in (BASES, ALGORITHMS, PARTITIONS, SOURCES, AVAILABILITIES, MODELS):
+    for table in (BASES, ALGORITHMS, PARTITIONS, SOURCES, AVAILABILITIES, MODELS, SCHEDULES):
         for place in table.values():
             module, _, name = place.partition(":")
             found[module] = (*found.get(module, ()), name)

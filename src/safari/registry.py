@@ -188,9 +188,10 @@ AVAILABILITIES = Registry("availability", names.BASES["availability"], names.AVA
 PARTITIONS = Registry("partition", names.BASES["partition"], names.PARTITIONS)
 SOURCES = Registry("source", names.BASES["source"], names.SOURCES)
 MODELS = Registry("model", names.BASES["model"], names.MODELS)
+SCHEDULES = Registry("schedule", names.BASES["schedule"], names.SCHEDULES)
 
 
-REGISTRIES = (ALGORITHMS, Q_RULES, PARTITIONS, SOURCES, AVAILABILITIES, MODELS)
+REGISTRIES = (ALGORITHMS, Q_RULES, PARTITIONS, SOURCES, AVAILABILITIES, MODELS, SCHEDULES)
 
 
 def registry_of(cls: type) -> Registry | None:

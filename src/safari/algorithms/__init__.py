@@ -6,6 +6,7 @@ from safari.algorithms.base import Algorithm, Kind, Note, Turn, note
 from safari.algorithms.client import Client, ClientAlgorithm, ClientState, Reports
 from safari.algorithms.fedavg import FedAvg
 from safari.algorithms.safari import Safari
+from safari.algorithms.schedule import Schedule
 from safari.algorithms.server_sgd import ServerSGD
 from safari.algorithms.task import Halves, Precision, Task, inner
 
@@ -26,6 +27,7 @@ __all__ = [
     "Precision",
     "Reports",
     "Safari",
+    "Schedule",
     "ServerSGD",
     "Task",
     "Turn",

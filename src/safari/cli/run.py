@@ -13,7 +13,10 @@ from safari.errors import InputError
 def run_command(
     spec: Annotated[
         list[str] | None,
-        typer.Argument(help="A TOML file, then key=value overrides.", metavar="SPEC [KEY=VALUE]..."),
+        typer.Argument(
+            help="A TOML file, then key=value overrides; with --resume train.rounds=N, to go on to more.",
+            metavar="SPEC [KEY=VALUE]...",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The run directory to make.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="A run directory to go on with.")] = None,
@@ -21,7 +24,8 @@ def run_command(
 ) -> None:
     """Train what SPEC describes, into a run directory (default: runs/NAME)."""
     with command():
-        check_either("run", spec, resume)
+        changes = bool(spec) and all("=" in one for one in spec or [])
+        check_either("run", None if resume and changes else spec, resume)
         if resume is not None and out is not None:
             raise InputError("--out", str(out), "cannot go with --resume: the directory is known")
         _run(spec or [], out, resume, quiet)
@@ -37,7 +41,7 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, quiet: bool) ->
     with Watch(quiet) as watch:
         try:
             if resume is not None:
-                if resume_run(path, watch.follow(path.name), warn=say) is None:
+                if resume_run(path, watch.follow(path.name), say, spec) is None:
                     say(f"{path} is finished already")
             else:
                 new_run(load_spec(Path(spec[0]), spec[1:]), path, watch.follow(path.name))

@@ -99,7 +99,7 @@ class Observer:
         cohort = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], record.cohort)
         seen = self._look(dynamic, before, cohort, jnp.int32(number))
         move = None
-        clients = _clients(self.run.algorithm)
+        clients = _clients(self.run.algorithm_in(jnp.int32(number)))
         if int(np.asarray(record.kind)[0]) == Kind.CLIENT and type(clients) is FedAvg:
             rate = clients.local_rate * clients.global_rate
             step = jax.tree.map(lambda old, new: (old - new) / rate, before, after)

@@ -113,6 +113,16 @@ def _array(values: Any) -> np.ndarray | None:
     return None if values is None else np.asarray(values, np.float32)
 
 
+def read_arrays_and_labels(path: Path, key: str = "model") -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """The parameters in a model's file (or a run directory's), by their names; the names of its classes."""
+    try:
+        about, arrays = _read(path / NAME if path.is_dir() else path)
+    except InputError as error:
+        raise InputError(key, error.value, error.allowed) from None
+    params = {name: value for name, value in arrays.items() if not name.startswith(CONSTANTS)}
+    return params, tuple(about["labels"])
+
+
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What a file says of its model, and its arrays; whole and ours, or refused."""
     try:

@@ -145,9 +145,9 @@ class Log:
     """What a training run showed, without its parameters.
 
     `excluded` lists the clients that were excluded; `coverage` says who else could never take part,
-    and what they hold; `diverged_at` is the round in
-    which the run left the finite numbers, if it did; `diagnostics` is what an observer saw, where
-    one looked on. `measure` scores the delivered model, where that can be done.
+    and what they hold; `diverged_at` is the round in which the run left the finite numbers, if it did;
+    `stopped_at` is the round after which it stopped early, if it did; `diagnostics` is what an observer
+    saw, where one looked on. `measure` scores the delivered model, where that can be done.
     """
 
     history: pl.DataFrame
@@ -156,6 +156,7 @@ class Log:
     compile_seconds: float
     train_seconds: float
     diverged_at: int | None = None
+    stopped_at: int | None = None
     diagnostics: pl.DataFrame | None = None
     measure: Callable[[], Metrics] | None = field(default=None, repr=False, compare=False)
 
@@ -199,6 +200,7 @@ class Log:
             "excluded": list(self.excluded),
             **self._covered(),
             "diverged_at": self.diverged_at,
+            "stopped_at": self.stopped_at,
             "compile_seconds": self.compile_seconds,
             "train_seconds": self.train_seconds,
             **self._observed(),

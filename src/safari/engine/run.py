@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from safari.algorithms import Algorithm, Precision, Task, Turn
+from safari.algorithms import Algorithm, Precision, Schedule, Task, Turn
 from safari.data import Federation
 from safari.engine.delivery import (
     DELIVER,
@@ -24,7 +24,8 @@ from safari.engine.delivery import (
     scored,
 )
 from safari.engine.evaluation import Score, no_score
-from safari.engine.validation import Best, Validation, no_best, not_validated, validated
+from safari.engine.validation import Best, Validation, check_patience, no_best, not_validated, validated
+from safari.engine.warm_start import starting_params
 from safari.errors import check_count, check_seed, naming
 from safari.models import Model, Params
 from safari.participation import Cohort, Participation, Roster
@@ -41,6 +42,16 @@ class Run(eqx.Module):
     rounds: int = eqx.field(static=True)
     evaluate_every: int = eqx.field(static=True)
     deliver: Deliver = eqx.field(static=True, default=DELIVER)
+    patience: int | None = eqx.field(static=True, default=None)
+    schedule: Schedule | None = None
+    begins: Params | None = None
+    """The parameters before the first round, where they are not the model's own."""
+
+    def algorithm_in(self, number: Int[Array, ""]) -> Algorithm:
+        """The algorithm with the rates of round `number`."""
+        if self.schedule is None:
+            return self.algorithm
+        return self.schedule.apply(self.algorithm, number, self.rounds)
 
 
 class Carry(eqx.Module):
@@ -84,8 +95,11 @@ def prepare(
     precision: Precision,
     *,
     deliver: Deliver = DELIVER,
+    patience: int | None = None,
+    schedule: Schedule | None = None,
+    start: Any = None,
 ) -> Run:
-    """Check that the parts fit together and bind them into a `Run`.
+    """Check that the parts fit together and bind them into a `Run`; the arguments are those of `train`.
 
     Raises:
         InputError: if they do not.
@@ -94,9 +108,13 @@ def prepare(
     with naming("participation"):
         roster = participation.resolve(federation.size, seed, federation.client_names)
     check_deliver(deliver, federation)
+    check_patience(patience, evaluate_every, federation)
+    begins = starting_params(start, model, federation.dataset)
     algorithm, federation = algorithm.bind(federation, seed)
     task = Task(model, federation, precision)
-    run = Run(task, algorithm, roster, streams_of(seed), rounds, evaluate_every, deliver)
+    run = Run(
+        task, algorithm, roster, streams_of(seed), rounds, evaluate_every, deliver, patience, schedule, begins
+    )
     return jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float | int) else leaf, run)
 
 
@@ -109,6 +127,8 @@ def check_train(rounds: int, seed: int, evaluate_every: int) -> None:
 
 def initial_params(run: Run) -> Params:
     """The parameters before the first round."""
+    if run.begins is not None:
+        return run.begins
     dataset = run.task.federation.dataset
     with naming("model"):
         return run.task.model.init(run.streams.initialisation, dataset.shape, dataset.classes)
@@ -139,13 +159,20 @@ def draw_turn(run: Run, availability: PyTree[Any], number: Int[Array, ""]) -> tu
 
 
 def one_round(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Record]:
-    """Round `number`, counted from 0."""
+    """Round `number`, counted from 0; nothing changes in it once the run has stopped."""
+    if run.patience is None or carry.best is None:
+        return _trained(run, carry, number)
+    going = carry.best.stopped == 0
+    return run.task.choose(going, lambda: _trained(run, carry, number), lambda: (carry, blank_record(run)))
+
+
+def _trained(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Record]:
     availability, available, turn = draw_turn(run, carry.availability, number)
-    state, note = run.algorithm.round(carry.state, run.task, turn)
+    state, note = run.algorithm_in(number).round(carry.state, run.task, turn)
     model = run.algorithm.deliver(state)
     due = ((number + 1) % run.evaluate_every == 0) | (number + 1 == run.rounds)
     score = jax.lax.cond(due, lambda: scored(run.task, model), lambda: no_score(run.task))
-    validation, best, is_best = validated(run.task, model, carry.best, due, number)
+    validation, best, is_best = validated(run.task, model, carry.best, run.patience, due, number)
     now = AfterRound(model, score, due, note.synced(), is_best)
     kept = kept_after(run.task, run.deliver, run.evaluate_every, carry.kept, now)
     finite = jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]).all()
@@ -164,4 +191,4 @@ def blank_record(run: Run) -> Record:
     number, columns = jnp.float32(0), {name: jnp.float32(0) for name in run.algorithm.columns}
     score = no_score(run.task)
     validation = None if no_best(run.task) is None else not_validated()
-    return Record(zero, number, number, number, columns, zero, cohort, no, score, score, validation, no)
+    return Record(zero, number, number, number, columns, zero, cohort, no, score, score, validation, ~no)

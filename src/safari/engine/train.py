@@ -1,15 +1,17 @@
 """`train`: train an algorithm on a federation."""
 
 from collections.abc import Callable
+from pathlib import Path
 
-from safari.algorithms import Algorithm, Precision, Safari
+from safari.algorithms import Algorithm, Precision, Safari, Schedule
 from safari.data import Federation
 from safari.engine.delivery import DELIVER, Deliver
 from safari.engine.result import Result
 from safari.engine.run import prepare
 from safari.engine.size import check_fits
+from safari.engine.trained_model import TrainedModel
 from safari.engine.training import Diverged, Training
-from safari.models import Logistic, Model, as_model
+from safari.models import Logistic, Model, Params, as_model
 from safari.participation import Participation
 
 
@@ -24,6 +26,9 @@ def train(
     evaluate_every: int = 1,
     precision: Precision = "float32",
     deliver: Deliver = DELIVER,
+    patience: int | None = None,
+    schedule: Schedule | None = None,
+    start: Path | TrainedModel | Params | None = None,
     diagnostics: bool = False,
     on_progress: Callable[[Training], None] | None = None,
 ) -> Result:
@@ -44,6 +49,11 @@ def train(
             `best`, of the evaluated rounds the one with the highest balanced accuracy on the
             federation's validation samples (the lower loss breaks ties); `average`, of the models that
             rounds left in which the server acted, where each weighs 0.9 times as much as the next.
+        patience: training stops once so many rounds have gone by without a better score on the
+            federation's validation samples; not set: never.
+        schedule: a factor on the clients' local rate and the server's rate, round by round; not set: 1.
+        start: the parameters to begin with: a model's .safetensors file or a run directory, a
+            `TrainedModel`, or the parameters themselves; not set: the model's own.
         diagnostics: estimate in every round what the theory asks for (gradients, biases, noise,
             curvature), without changing the run.
         on_progress: called about twice a second with the training so far.
@@ -65,7 +75,7 @@ def train(
     """
     run = prepare(
         federation, algorithm, as_model(model), participation, rounds, seed, evaluate_every, precision,
-        deliver=deliver,
+        deliver=deliver, patience=patience, schedule=schedule, start=start,
     )  # fmt: skip
     check_fits(run)
     training = Training(run, diagnostics=diagnostics)

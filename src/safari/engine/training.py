@@ -99,6 +99,7 @@ class Training:
         self.diagnostics = pl.DataFrame(schema=DIAGNOSTICS_SCHEMA) if diagnostics else None
         self.done = 0
         self.diverged: list[int | None] = [None] * len(self.runs)
+        self.stopped: list[int | None] = [None] * len(self.runs)
         self.compile_seconds = self.train_seconds = 0.0
         self.pace = Pace()
         self._past = [empty_history(run) for run in self.runs]
@@ -134,7 +135,11 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        return self.done >= self.rounds or all(at is not None for at in self.diverged)
+        return self.done >= self.rounds or all(at is not None for at in self._ends())
+
+    def _ends(self) -> list[int | None]:
+        """The round in which each run diverged, or after which it stopped early, if it did."""
+        return [one if one is not None else two for one, two in zip(self.diverged, self.stopped, strict=True)]
 
     def advance(self, most: int = MOST_ROUNDS) -> None:
         """Train for about half a second: one round at least, `most` at the most."""
@@ -150,6 +155,9 @@ class Training:
         self.pace.took(took, count)
         self._keep(record, count)
         self.done += count
+        if self.carry.best is not None:
+            stopped = np.ravel(on_host(self.carry.best.stopped)).tolist()
+            self.stopped = [round or None for round in stopped[: len(self.runs)]]
         if self.observer is not None and self.diagnostics is not None:
             seen = self.observer.row(before, self.carry.state.params, record, first)
             self.diagnostics = self.diagnostics.vstack(pl.DataFrame([seen], schema=DIAGNOSTICS_SCHEMA))
@@ -185,7 +193,7 @@ class Training:
                 )
             self._fresh, self._fresh_from = [], self.done
         return [
-            past if at is None else past.head(at) for past, at in zip(self._past, self.diverged, strict=True)
+            past if at is None else past.head(at) for past, at in zip(self._past, self._ends(), strict=True)
         ]
 
     def result(self) -> Result:
@@ -197,7 +205,10 @@ class Training:
         share = 1 / len(self.runs)
         carries = self.carries() if self.stacked else [self.carry]
         found = []
-        for run, carry, history, at in zip(self.runs, carries, self.histories(), self.diverged, strict=True):
+        for number, (run, carry, history) in enumerate(
+            zip(self.runs, carries, self.histories(), strict=True)
+        ):
+            at = self.diverged[number]
             excluded = run.roster.excluded_clients
             state: Any = carry.state
             params = carry.kept.params if bool(carry.kept.exists) else run.algorithm.deliver(state)
@@ -213,6 +224,7 @@ class Training:
                     compile_seconds=self.compile_seconds * share,
                     train_seconds=self.train_seconds * share,
                     diverged_at=at,
+                    stopped_at=None if at is not None else self.stopped[number],
                     diagnostics=self.diagnostics,
                     measure=partial(metrics_on_test, model, dataset),
                 )
@@ -242,7 +254,11 @@ class Training:
             carry = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
         self.carry = jax.tree.map(jnp.asarray, carry) if self._where is None else put(carry, self._where)
         self._past, self._fresh, self.done, self._fresh_from = list(histories), [], done, done
-        self.diverged = [len(history) if len(history) < done else None for history in histories]
+        self.stopped = [None if one.best is None else int(one.best.stopped) or None for one in carries]
+        self.diverged = [
+            len(history) if len(history) < done and len(history) != stopped else None
+            for history, stopped in zip(histories, self.stopped, strict=True)
+        ]
         self.compile_seconds, self.train_seconds = seconds
         if self.observer is not None:
             self.diagnostics = diagnostics

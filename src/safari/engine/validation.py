@@ -10,8 +10,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from safari.algorithms import Task
 from safari.algorithms.task import cross_entropy
-from safari.data import Batch
+from safari.data import Batch, Federation
 from safari.devices import placed
+from safari.errors import check
 from safari.models import Params
 
 
@@ -32,10 +33,15 @@ class Validation(eqx.Module):
 
 
 class Best(eqx.Module):
-    """The best validation score so far, and the round that reached it, counted from 1; 0: none yet."""
+    """The best validation score so far, and the round that reached it, counted from 1; 0: none yet.
+
+    `stopped` is the round that training stopped after, because too many had gone by without a better
+    score; 0: it goes on.
+    """
 
     score: Validation
     round: Int[Array, ""]
+    stopped: Int[Array, ""]
 
 
 def not_validated() -> Validation:
@@ -46,7 +52,11 @@ def no_best(task: Task) -> Best | None:
     """Before the first round; None where nothing is held out."""
     if task.federation.validation_most == 0:
         return None
-    return Best(Validation(placed(-1.0, np.float32), placed(np.inf, np.float32)), placed(0, np.int32))
+    return Best(
+        Validation(placed(-1.0, np.float32), placed(np.inf, np.float32)),
+        placed(0, np.int32),
+        placed(0, np.int32),
+    )
 
 
 def validate(task: Task, params: Params) -> Validation:
@@ -77,12 +87,30 @@ def validate(task: Task, params: Params) -> Validation:
 
 
 def validated(
-    task: Task, params: Params, best: Best | None, due: Bool[Array, ""], number: Int[Array, ""]
+    task: Task,
+    params: Params,
+    best: Best | None,
+    patience: int | None,
+    due: Bool[Array, ""],
+    number: Int[Array, ""],
 ) -> tuple[Validation | None, Best | None, Bool[Array, ""]]:
     """The score of the model after round `number` where one is due; the best so far; whether this is it."""
     if best is None:
         return None, None, jnp.array(False)
     score = jax.lax.cond(due, partial(validate, task, params), not_validated)
-    better = score.better_than(best.score)
-    found = Best(score, number + 1)
-    return score, jax.tree.map(lambda one, two: jnp.where(better, one, two), found, best), better
+    better, done = score.better_than(best.score), number + 1
+    held = jax.tree.map(lambda one, two: jnp.where(better, one, two), score, best.score)
+    round = jnp.where(better, done, best.round)
+    stopped = best.stopped
+    if patience is not None:
+        stopped = jnp.where(due & (done - round >= patience), done, 0)
+    return score, Best(held, round, stopped), better
+
+
+def check_patience(patience: int | None, evaluate_every: int, federation: Federation) -> None:
+    if patience is None:
+        return
+    held_out = federation.validation_most > 0
+    check(held_out, "train.patience", patience, "needs held-out samples: set data.validation")
+    least = f"must be a number of rounds, at least train.evaluate_every ({evaluate_every})"
+    check(patience >= evaluate_every, "train.patience", patience, least)

@@ -101,6 +101,11 @@ class Directory:
         if known not in ([], [fresh]):
             self._write_sums({**sums, name: [fresh]})
 
+    def remove(self, name: str) -> None:
+        """Remove a file, and its checksum."""
+        (self.path / name).unlink(missing_ok=True)
+        self._write_sums({key: known for key, known in (read_sums(self.path) or {}).items() if key != name})
+
     def _write_sums(self, sums: dict[str, list[str]]) -> None:
         write_file(self.path / SUMS, pack_sums(sums))
 

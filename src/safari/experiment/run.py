@@ -2,16 +2,18 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import tomli_w
 
 from safari.engine.model_file import pack_model
 from safari.engine.result import Result
 from safari.engine.size import check_fits
 from safari.engine.training import Diverged, Training
-from safari.errors import InputError
+from safari.errors import InputError, check
 from safari.experiment.checkpoint import pack, pack_table, unpack
-from safari.experiment.checksums import check_files, read_json
+from safari.experiment.checksums import SPEC, check_files, read_json
 from safari.experiment.directory import (
     CURVES,
     DIAGNOSTICS,
@@ -21,7 +23,7 @@ from safari.experiment.directory import (
     Directory,
     refuse_existing,
 )
-from safari.experiment.spec import Spec, complete
+from safari.experiment.spec import Spec, complete, set_key
 from safari.experiment.versions import versions
 from safari.report.curves import draw_run
 
@@ -45,10 +47,20 @@ def new_run(spec: Spec, out: Path, watch: Watcher) -> Result:
         return _train(training, directory, watch)
 
 
-def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Result | None:
-    """Go on with the run in `path`; None if it is finished already."""
+def resume_run(
+    path: Path, watch: Watcher, warn: Callable[[str], None], overrides: Sequence[str] = ()
+) -> Result | None:
+    """Go on with the run in `path`; None if it is finished already.
+
+    Args:
+        path: the run directory.
+        watch: called about twice a second.
+        warn: told what the user should know.
+        overrides: `train.rounds=N` lets the run go on, finished or not, to N rounds in all.
+    """
+    rounds = _asked_rounds(overrides)
     with Directory.open(path, warn) as directory:
-        if directory.finished():
+        if directory.finished() and rounds is None:
             check_files(path)
             return None
         directory.sweep()
@@ -63,10 +75,49 @@ def resume_run(path: Path, watch: Watcher, warn: Callable[[str], None]) -> Resul
         changed = [name for name, value in versions().items() if given.get("versions", {}).get(name) != value]
         if changed:
             warn(f"changed since this run began, so its last digits may differ: {', '.join(changed)}")
-        training = _training(complete(given))
+        asked = given if rounds is None else set_key(given, ["train", "rounds"], rounds)
+        if rounds is not None and not _goes_on(directory, complete(given), rounds, warn):
+            return None
+        training = _training(complete(asked))
         if saved is not None:
             unpack(saved, training)
+        if asked != given:
+            # In this order a kill in between leaves an unfinished run, of the old length or the new.
+            directory.remove(SUMMARY)
+            directory.write(SPEC, tomli_w.dumps(asked).encode())
         return _train(training, directory, watch)
+
+
+def _asked_rounds(overrides: Sequence[str]) -> int | None:
+    """How many rounds a run is to have in all; nothing else of it can be changed."""
+    rounds = None
+    for override in overrides:
+        key, _, text = (part.strip() for part in override.partition("="))
+        hint = "cannot be changed in a run that has begun; with --resume only train.rounds can"
+        check(key == "train.rounds", key, text, hint)
+        check(text.isdigit() and int(text) > 0, key, text, "must be a whole number of at least 1")
+        rounds = int(text)
+    return rounds
+
+
+def _goes_on(directory: Directory, spec: Spec, rounds: int, warn: Callable[[str], None]) -> bool:
+    """Whether a run has less than so many rounds; refuses what cannot have more, and says what differs."""
+    train, finished = spec.tables["train"], directory.finished()
+    before, every = train["rounds"], train["evaluate_every"]
+    hint = f"the run has {before} rounds; it can go on to more, not to fewer"
+    check(rounds >= before, "train.rounds", rounds, hint)
+    if rounds == before:
+        return not finished
+    hint = f"the run has a schedule over {before} rounds; start another one"
+    check(train["schedule"] is None, "train.rounds", rounds, hint)
+    if finished:
+        diverged = read_summary(directory.path)["diverged_at"]
+        check(diverged is None, "train.rounds", rounds, f"the run diverged in round {diverged}")
+    if finished and before % every:
+        warn(f"round {before} was evaluated because the run ended there; one of {rounds} would not do so")
+    if finished and train["diagnostics"]:
+        warn(f"its diagnostics looked at curvatures in other rounds than in a run of {rounds}")
+    return True
 
 
 def _training(spec: Spec) -> Training:

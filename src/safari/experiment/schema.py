@@ -244,7 +244,7 @@ def describe(key: Key | Any) -> str:
     if noun is not None:
         registry = registry_of(noun)
         table = "a table" if registry is None else f"a table, or the name of {_article(registry.noun)}"
-        return table if hint is None else f"{describe(hint)}, or {table}"
+        return table if hint in (None, type(None)) else f"{describe(hint)}, or {table}"
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return " or ".join(repr(choice) for choice in arguments)

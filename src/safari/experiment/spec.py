@@ -11,7 +11,7 @@ from typing import Any
 import equinox as eqx
 import tomli_w
 
-from safari.algorithms import Algorithm
+from safari.algorithms import Algorithm, Schedule
 from safari.data import Classes, Federation, File, Partition, ServerSet, federate
 from safari.data.federating import NO_SERVER
 from safari.data.reading import is_file_name, names_clients
@@ -61,7 +61,9 @@ class Spec:
         federation = self.federation() if federation is None else federation
         parts = (federation, self.algorithm(), self.model(federation), self.participation())
         settings = tuple(train_table[key] for key in ("rounds", "seed", "evaluate_every", "precision"))
-        options = {"deliver": train_table["deliver"]}
+        options = {key: train_table[key] for key in ("deliver", "patience", "schedule", "start")}
+        if options["schedule"] is not None:
+            options["schedule"] = build("train.schedule", options["schedule"], Schedule)
         own = self.own_classes()
         if own:
             return prepare_tried(own, *parts, *settings, **options)

@@ -57,7 +57,7 @@ def prepare_tried(
     parts = (federation, algorithm, model, participation, rounds, seed, *settings)
     with _blaming(own, "", "cannot be compiled"):
         # Static fields decide what Python code runs: another value of theirs is tried anew.
-        static = jax.tree.structure((algorithm, model, participation.availability))
+        static = jax.tree.structure((algorithm, model, participation.availability, options["schedule"]))
         case = (tuple(own.items()), static, federation.dataset.shape, federation.size)
         if case in _PASSED:
             return prepare(*parts, **options)

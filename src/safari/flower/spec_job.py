@@ -125,6 +125,8 @@ def refuse_what_fleets_lack(train: dict[str, Any]) -> None:
     """A fleet delivers the model of a round, and nothing else under another name."""
     deliver, able = train["deliver"], " and ".join(DELIVER)
     check(deliver in DELIVER, "train.deliver", deliver, f"cannot run on Flower; {able} can")
+    for key in ("patience", "schedule"):
+        check(train[key] is None, f"train.{key}", train[key], "cannot run on Flower")
 
 
 def deployable_clients(run: Run, name: str) -> ClientAlgorithm:

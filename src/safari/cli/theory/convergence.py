@@ -50,6 +50,8 @@ def _rates(run: Path, spec: Any) -> Any:
         raise InputError("RUN", str(run), f"trained {name}; theorem 4 is about SAFARI over FedAvg")
     if float(algorithm.clients.global_rate) != 1.0:
         raise InputError("RUN", str(run), "has a global_rate other than 1; theorem 4 averages the clients")
+    if prepared.schedule is not None:
+        raise InputError("RUN", str(run), "has a schedule; theorem 4 is about rates that stay as they are")
     logistic = type(prepared.task.model) is Logistic and not federation.augment
     return Rates(
         client_rate=float(algorithm.clients.local_rate),

@@ -44,6 +44,8 @@ class Cell:
             if isinstance(data.get(key), str) and (key != "source" or is_file_name(data[key])):
                 data[key] = _content(data[key], stamp(Path(data[key])))
         train = {key: value for key, value in self.spec.tables["train"].items() if key != "diagnostics"}
+        if train["start"] is not None:
+            train["start"] = _content(train["start"])
         tables = _without_later({**self.spec.tables, "data": data, "train": train})
         tables = _without_unset(tables)
         return hashlib.sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()[:16]

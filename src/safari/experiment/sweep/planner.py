@@ -129,8 +129,8 @@ def _loose_key(one: Prepared) -> Any:
     not_the_source = ("partition", "server", "augment", "seed")
     data = {key: value for key, value in one.cell.spec.tables["data"].items() if key not in not_the_source}
     return (
-        shape_key((run.algorithm, run.task.model, run.roster.availability)),
-        (run.task.precision, run.rounds, run.evaluate_every, run.deliver, one.done),
+        shape_key((run.algorithm, run.task.model, run.roster.availability, run.schedule, run.begins)),
+        (run.task.precision, run.rounds, run.evaluate_every, run.deliver, run.patience, one.done),
         (sizes, json.dumps(data, sort_keys=True)),
     )
 

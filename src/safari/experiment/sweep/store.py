@@ -81,7 +81,7 @@ class Store:
         """Note that `cells` are finished; their saved states are no longer needed."""
         found = [row_of(cell, log) for cell, log in zip(cells, logs, strict=True)]
         rows = pl.DataFrame(found, infer_schema_length=None)
-        write_rows(self.path, name, rows.cast({"diverged_at": pl.Int64}))
+        write_rows(self.path, name, rows.cast({"diverged_at": pl.Int64, "stopped_at": pl.Int64}))
         self._superseded({cell.key for cell in cells}, keep=None)
 
     def save(self, name: str, cells: Sequence[Cell], training: Training) -> None:
