@@ -32,8 +32,11 @@ def f1(correct: np.ndarray, predicted: np.ndarray, support: np.ndarray) -> np.nd
 
 
 def mean_over_classes(values: np.ndarray, support: np.ndarray) -> np.ndarray:
-    """The mean over the classes that have samples."""
-    return values[..., support > 0].mean(axis=-1)
+    """The mean over the classes that have samples.
+
+    Rows lie one after another: else NumPy adds a row up in another order where there are several.
+    """
+    return np.ascontiguousarray(values[..., support > 0]).mean(axis=-1)
 
 
 def auc(y: np.ndarray, probabilities: np.ndarray) -> float | None:
