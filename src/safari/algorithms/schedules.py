@@ -13,6 +13,11 @@ class Cosine(Schedule):
 
     Args:
         end: the factor that the rates would have after the last round.
+
+    Examples:
+        >>> import safari
+        >>> round(float(safari.Cosine(end=0.1).factor(50, rounds=100)), 3)
+        0.55
     """
 
     end: float = 0.0
@@ -29,6 +34,11 @@ class Linear(Schedule):
 
     Args:
         end: the factor that the rates would have after the last round.
+
+    Examples:
+        >>> import safari
+        >>> round(float(safari.Linear(end=0.1).factor(50, rounds=100)), 3)
+        0.55
     """
 
     end: float = 0.0
@@ -45,6 +55,11 @@ class Exponential(Schedule):
 
     Args:
         decay: the factor from one round to the next.
+
+    Examples:
+        >>> import safari
+        >>> round(float(safari.Exponential(decay=0.9).factor(50, rounds=100)), 3)
+        0.005
     """
 
     decay: float = 0.99

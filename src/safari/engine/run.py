@@ -109,7 +109,7 @@ def prepare(
         roster = participation.resolve(federation.size, seed, federation.client_names)
     check_deliver(deliver, federation)
     check_patience(patience, evaluate_every, federation)
-    begins = starting_params(start, model, federation.dataset)
+    begins = None if start is None else starting_params(start, model, federation.dataset)
     algorithm, federation = algorithm.bind(federation, seed)
     task = Task(model, federation, precision)
     run = Run(

@@ -14,8 +14,8 @@ from safari.models import Model, Params, from_named, named_arrays, named_leaves
 KEY = "train.start"
 
 
-def starting_params(start: Any, model: Model, dataset: Dataset) -> Params | None:
-    """The parameters that `start` holds, in the structure of the model; None: begin with the model's own.
+def starting_params(start: Any, model: Model, dataset: Dataset) -> Params:
+    """The parameters that `start` holds, in the structure of the model.
 
     Args:
         start: parameters, a `TrainedModel`, or the path of a run directory or a .safetensors file.
@@ -25,8 +25,6 @@ def starting_params(start: Any, model: Model, dataset: Dataset) -> Params | None
     Raises:
         InputError: if they are of other shapes, or of a model that names its classes otherwise.
     """
-    if start is None:
-        return None
     said, labels = "parameters", None
     if isinstance(start, str | os.PathLike):
         from safari.engine.model_file import read_arrays_and_labels
