@@ -89,6 +89,13 @@ def test_each_draw_depends_on_its_stream_and_on_no_other(run, draws, stream):
     assert changed == DRAWN_FROM[stream]
 
 
+def test_the_coin_is_uniform_and_tossed_anew_in_every_round(run, draws):
+    coins = draws(run)["coin"]
+    assert len(set(coins.tolist())) == ROUNDS
+    assert 0.3 < coins.mean() < 0.7
+    assert ((coins >= 0) & (coins < 1)).all()
+
+
 def test_clients_train_on_their_batches_and_the_server_on_its_own(digits):
     """A round of one side does not look at the keys of the other's batches."""
     parts = {

@@ -123,3 +123,13 @@ def test_markov_chains_start_as_they_go_on(join, leave):
     """In their stationary state: the share of the first round is that of all."""
     mask, _ = available(safari.Markov(join=join, leave=leave), clients=4000, rounds=1)
     assert mask.mean() == pytest.approx(join / (join + leave), abs=0.03)
+
+
+def test_every_round_has_another_cohort():
+    _, cohorts = available(safari.Always(), clients=20, rounds=50, per_round=5)
+    assert len({tuple(clients) for clients in cohorts.clients}) > 45
+
+
+def test_every_client_has_a_coin_of_its_own():
+    mask, _ = available(safari.Bernoulli(0.5), clients=20, rounds=50)
+    assert not (mask.all(axis=1) | ~mask.any(axis=1)).any()

@@ -169,7 +169,8 @@ def verdict_of(code: int) -> str:
     return "survived" if code == PASSED else "broken"
 
 
-def tried(chosen: list[Mutant], jobs: int) -> list[dict[str, Any]]:
+def tried(chosen: list[Mutant], everyone: list[Mutant], jobs: int) -> list[dict[str, Any]]:
+    """Try mutants out; each verdict is written down at once."""
     found = []
     for mutant, _, code, said, seconds in each(jobs, [(one, one.tests) for one in chosen]):
         assert mutant is not None
@@ -178,8 +179,8 @@ def tried(chosen: list[Mutant], jobs: int) -> list[dict[str, Any]]:
             f"{verdict:8} {seconds:6} s  {mutant.name}", *([said] if verdict == "broken" else []), flush=True
         )
         found.append({"name": mutant.name, "file": mutant.file, "verdict": verdict, "seconds": seconds})
-    order = [one.name for one in chosen]
-    return sorted(found, key=lambda one: order.index(one["name"]))
+        write_down(found[-1:], everyone)
+    return found
 
 
 def sound(chosen: list[Mutant], jobs: int) -> int:
@@ -215,14 +216,13 @@ def main() -> int:
         load_what_is_heavy()
         return sound(chosen, given.jobs)
     load_what_is_heavy()
-    found = tried(chosen, given.jobs)
+    found = tried(chosen, everyone, given.jobs)
     left = [
         one for one in chosen if any(two["name"] == one.name and two["verdict"] != "killed" for two in found)
     ]
     print(f"{len(found) - len(left)} of {len(found)} killed")
     for one in left:
         print(f"not killed: {one.name}{': ' if one.survives else ''}{one.survives}")
-    write_down(found, everyone)
     return int(any(not one.survives for one in left))
 
 
