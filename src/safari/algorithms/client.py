@@ -94,7 +94,7 @@ class Client(eqx.Module):
 
     def gradient(self, params: Params) -> Params:
         """The gradient of the mean loss over all its samples."""
-        return self.task.gradient(params, self.shard)
+        return self.task.gradient(params, self.shard, self.task.federation.largest)
 
     def stream(self, name: str) -> Key[Array, ""]:
         """A random key of this client in this round; no other name shares it."""

@@ -34,7 +34,7 @@ class Corrected(ClientAlgorithm):
         return self, federation
 
     def broadcast(self, state: ClientState, task: Task, turn: Turn) -> Memory:
-        return task.gradient(state.params, task.federation.server)
+        return task.gradient(state.params, task.federation.server, task.federation.server_most)
 
     def begin(self, client: Client, params: Params, broadcast: Memory, own: Memory) -> Memory:
         return client.gradient(params)

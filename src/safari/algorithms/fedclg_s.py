@@ -44,7 +44,7 @@ class CorrectedAtServer(ClientAlgorithm):
         return client.gradient(params)
 
     def absorb(self, state: ClientState, reports: Reports, task: Task, turn: Turn) -> ClientState:
-        of_server = task.gradient(state.params, task.federation.server)
+        of_server = task.gradient(state.params, task.federation.server, task.federation.server_most)
         path = self.local_rate * reports.steps
 
         def corrected(change: jax.Array, g_i: jax.Array, g_s: jax.Array) -> jax.Array:

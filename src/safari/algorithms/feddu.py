@@ -64,7 +64,7 @@ class FedDU(Then):
         theirs = own.sum() * jensen_shannon(chosen, everyone)
         ours = chosen.sum() * jensen_shannon(own, everyone)
         weight = jnp.where(theirs + ours > 0, theirs / jnp.maximum(theirs + ours, 1e-30), 1.0)
-        wrong = 1.0 - task.accuracy(half, federation.server)
+        wrong = 1.0 - task.accuracy(half, federation.server, federation.server_most)
         amount = self.mix * wrong * weight * self.decay ** turn.number.astype(jnp.float32)
         amount = jnp.where(amount > LEAST, amount, 0.0)
         return amount, {"server_share": amount}

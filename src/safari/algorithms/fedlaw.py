@@ -1,6 +1,5 @@
 """FedLAW: the weights of the clients, and their length, are fitted on the server's samples."""
 
-from dataclasses import replace
 from typing import Self
 
 import jax
@@ -75,10 +74,14 @@ class FedLAW(ClientAlgorithm):
         adam = optax.adam(self.fit_rate, b1=0.5, b2=0.999)
         counts = reports.weight > 0
 
+        def end(p: Array, change: Array) -> Array:
+            return jnp.where(counts.reshape(-1, *[1] * p.ndim), p + change, 0.0)
+
+        ends = jax.tree.map(end, start, reports.change)
+
         def average(fit: tuple[Array, Array]) -> Params:
             share = jax.nn.softmax(jnp.where(counts, fit[0], -jnp.inf))
-            mean = replace(reports, weight=share).update()
-            return jax.tree.map(lambda p, change: jnp.exp(fit[1]) * (p + change), start, mean)
+            return jax.tree.map(lambda ends: jnp.tensordot(jnp.exp(fit[1]) * share, ends, 1), ends)
 
         def step(carry: tuple, now: tuple[Array, Array]) -> tuple[tuple, None]:
             fit, memory = carry

@@ -71,7 +71,7 @@ class MixedOneWay(ClientAlgorithm):
         return self, federation
 
     def broadcast(self, state: ClientState, task: Task, turn: Turn) -> Memory:
-        gradient = task.gradient(state.params, task.federation.server)
+        gradient = task.gradient(state.params, task.federation.server, task.federation.server_most)
         return jax.tree.map(lambda g_c: self.weight * g_c, gradient)
 
     def direction(

@@ -77,27 +77,28 @@ class Task(eqx.Module):
         target = jax.nn.one_hot(batch.y, self.federation.dataset.classes)
         return jnp.sum(batch.weight * cross_entropy(logits, target))
 
-    def gradient(self, params: Params, shard: Shard) -> Params:
+    def gradient(self, params: Params, shard: Shard, most: int | None = None) -> Params:
         """The gradient of the mean loss over all samples of a shard, none of them augmented.
 
         Args:
             params: where it is taken.
             shard: a client's samples, `task.federation.client(i)`, or `task.federation.server`.
+            most: how many it holds at the most, where that is known: no more are gone through.
         """
 
         def add(total: Params, batch: Batch) -> Params:
             return jax.tree.map(jnp.add, total, jax.grad(self.loss)(params, batch))
 
-        return self.over_shard(add, jax.tree.map(jnp.zeros_like, params), shard, self._largest)
+        return self.over_shard(add, jax.tree.map(jnp.zeros_like, params), shard, most or self._largest)
 
-    def accuracy(self, params: Params, shard: Shard) -> Float[Array, ""]:
-        """The share of a shard's samples that the model gets right."""
+    def accuracy(self, params: Params, shard: Shard, most: int | None = None) -> Float[Array, ""]:
+        """The share of a shard's samples, `most` at the most, that the model gets right."""
 
         def add(total: Float[Array, ""], batch: Batch) -> Float[Array, ""]:
             right = jnp.argmax(self.logits(params, batch.x), axis=1) == batch.y
             return total + jnp.sum(batch.weight * right)
 
-        return self.over_shard(add, jnp.float32(0), shard, self._largest)
+        return self.over_shard(add, jnp.float32(0), shard, most or self._largest)
 
     @property
     def _largest(self) -> int:
