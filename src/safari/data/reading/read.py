@@ -12,6 +12,8 @@ import polars as pl
 from safari.data.reading.arrays import read_arrays, read_npz
 from safari.data.reading.files import FORMATS, open_table, read_folder, read_table_file, table_files
 from safari.data.reading.frames import read_frame
+from safari.data.reading.handed_over import read_hugging_face, read_torch
+from safari.data.reading.images import IMAGES, holds_clients, holds_images, read_images
 from safari.data.reading.options import CLIENT, Options
 from safari.data.samples import Missing, Samples, Scale
 from safari.errors import InputError, check
@@ -35,8 +37,10 @@ def read(
     """Read labelled samples.
 
     Args:
-        data: the path of a `.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather` or `.npz` file, or of a folder
-            with one such file a client; a polars or pandas frame; or an array of samples.
+        data: the path of a `.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather` or `.npz` file, of a folder
+            with one such file a client, or of a folder with one folder of images a class (or with one folder
+            a client, and the classes in it); a polars or pandas frame; an array of samples; a Hugging Face
+            `Dataset`; or a map-style `Dataset` of PyTorch, whose items are (x, y) or (x, y, client).
         label: the column of the labels, texts or whole numbers (default: `label`). For an array the labels
             themselves.
         client: the column that says who holds a sample (default: `client`, where there is one); False if no
@@ -67,6 +71,10 @@ def read(
         options = Options(labels=names, drop=tuple(drop), missing=missing, scale=scale)
         check(label is not None, "label", label, "must be the labels of the samples, as an array")
         return read_arrays(data, label, None if client is False else client, options, features=features)
+    if _comes_from(data, "torch"):
+        options = Options(labels=names, drop=tuple(drop), missing=missing, scale=scale)
+        check(label is None, "label", label, "is not for a data set of PyTorch: its items are (x, y)")
+        return read_torch(data, client, options)
     check(features is None, "features", features, "is for arrays; the columns of a table have names")
     check(label is None or isinstance(label, str), "label", label, "must be the name of a column")
     known = client is None or isinstance(client, str | bool)
@@ -74,9 +82,11 @@ def read(
     options = Options(label, client, names, tuple(drop), missing, scale)
     if isinstance(data, str | os.PathLike):
         return read_path(Path(data), options)
+    if _comes_from(data, "datasets"):
+        return read_hugging_face(data, options)
     frame = as_frame(data)
     if frame is None:
-        raise InputError("data", type(data).__name__, "must be a path, a frame or an array")
+        raise InputError("data", type(data).__name__, "must be a path, a frame, an array or a data set")
     return read_frame(frame, options, "frame", "the frame")
 
 
@@ -97,7 +107,10 @@ def read_path(path: Path, options: Options) -> Samples:
     if path.is_dir():
         if table_files(path):
             return read_folder(path, options)
-        raise InputError(options.key, str(path), f"holds no file that can be read ({', '.join(FORMATS)})")
+        if holds_images(path):
+            return read_images(path, options)
+        hint = f"holds no file that can be read ({', '.join(FORMATS)}), and no folder of images"
+        raise InputError(options.key, str(path), f"{hint} ({', '.join(IMAGES)})")
     if ending in FORMATS:
         return read_table_file(path, options)
     hint = f"must be a file ({', '.join(ENDINGS)}) or a folder" if path.exists() else "no such file"
@@ -123,7 +136,7 @@ def names_clients(path: Path, client: str | bool | None) -> bool:
             with zipfile.ZipFile(path) as archive:
                 return f"{CLIENT}.npy" in archive.namelist()
         if path.is_dir():
-            return bool(table_files(path))
+            return bool(table_files(path)) or holds_clients(path)
         return CLIENT in _columns(path)
     except (OSError, zipfile.BadZipFile, pl.exceptions.PolarsError, InputError):
         return False

@@ -1,0 +1,270 @@
+"""Reading one's own samples: every format gives the same federation, and what was read is named."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import safari
+from safari.data.reading import names_clients
+
+FEATURES = ("age", "pressure", "temperature")
+CLASSES, CLIENTS = ("flu", "pneumonia", "sepsis"), ("harbour", "lake", "north")
+
+
+def patients(samples: int, seed: int = 0) -> pl.DataFrame:
+    """A table of patients, hospital by hospital, of numbers that float32 holds exactly."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, samples)
+    columns = [np.round(rng.normal(50 + 9 * y, 8) * 4) / 4 for _ in FEATURES]
+    return pl.DataFrame(
+        {
+            **dict(zip(FEATURES, columns, strict=True)),
+            "hospital": np.array(CLIENTS)[np.sort(rng.integers(0, 3, samples))],
+            "diagnosis": np.array(CLASSES)[y],
+        }
+    )
+
+
+TRAIN, SERVER, TEST = patients(240, 1), patients(40, 2), patients(60, 3)
+COLUMNS = {"label": "diagnosis", "client": "hospital"}
+
+
+def arrays(frame):
+    return frame.select(FEATURES).to_numpy(), frame["diagnosis"].to_numpy(), frame["hospital"].to_numpy()
+
+
+def by_file(ending, write):
+    def read(frame, folder, part):
+        write(frame, folder / f"{part}.{ending}")
+        return safari.read(folder / f"{part}.{ending}", **COLUMNS)
+
+    return read
+
+
+def by_folder(frame, folder, part):
+    (folder / part).mkdir()
+    for name in CLIENTS:
+        frame.filter(pl.col("hospital") == name).drop("hospital").write_csv(folder / part / f"{name}.csv")
+    return safari.read(folder / part, label="diagnosis")
+
+
+def by_pandas(frame, folder, part):
+    pandas = pytest.importorskip("pandas")
+    return safari.read(pandas.DataFrame(frame.to_dict(as_series=False)), **COLUMNS)
+
+
+def by_numpy(frame, folder, part):
+    x, y, client = arrays(frame)
+    return safari.read(x, y, client, features=FEATURES)
+
+
+def by_npz(frame, folder, part):
+    x, y, client = arrays(frame)
+    np.savez(folder / f"{part}.npz", x=x, y=y.astype(str), client=client.astype(str))
+    return safari.read(folder / f"{part}.npz", scale="standard")
+
+
+def by_hugging_face(frame, folder, part):
+    datasets = pytest.importorskip("datasets")
+    return safari.read(datasets.Dataset.from_dict(frame.to_dict(as_series=False)), **COLUMNS)
+
+
+def by_torch(frame, folder, part):
+    torch = pytest.importorskip("torch")
+    x, y, client = arrays(frame)
+    numbers = torch.tensor([CLASSES.index(name) for name in y])
+    tensors = torch.utils.data.TensorDataset(torch.tensor(x), numbers)
+    return safari.read(tensors, client=client)
+
+
+FORMATS = {
+    "csv": by_file("csv", lambda frame, path: frame.write_csv(path)),
+    "tsv": by_file("tsv", lambda frame, path: frame.write_csv(path, separator="\t")),
+    "parquet": by_file("parquet", lambda frame, path: frame.write_parquet(path)),
+    "arrow": by_file("arrow", lambda frame, path: frame.write_ipc(path)),
+    "arrow stream": by_file("arrow", lambda frame, path: frame.write_ipc_stream(path)),
+    "feather": by_file("feather", lambda frame, path: frame.write_ipc(path)),
+    "a folder with one file a client": by_folder,
+    "polars": lambda frame, folder, part: safari.read(frame, **COLUMNS),
+    "pandas": by_pandas,
+    "numpy": by_numpy,
+    "npz": by_npz,
+    "hugging face": by_hugging_face,
+    "torch": by_torch,
+}
+
+
+def federation_by(read, folder):
+    train, server, test = (
+        read(frame, folder, part) for part, frame in (("train", TRAIN), ("server", SERVER), ("test", TEST))
+    )
+    return safari.federate(train, server=server, test=test)
+
+
+def trained(federation):
+    model = safari.Logistic()
+    participation = safari.Participation(excluded=1, per_round=2)
+    return safari.train(federation, model=model, participation=participation, rounds=4)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return trained(safari.federate(safari.read(TRAIN, **COLUMNS), server=safari.read(SERVER, **COLUMNS),
+                                   test=safari.read(TEST, **COLUMNS)))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_parameters_bit_for_bit(name, tmp_path, expected):
+    federation = federation_by(FORMATS[name], tmp_path)
+    assert federation.client_names == CLIENTS
+    assert federation.server_samples == 40
+    result = trained(federation)
+    for key in expected.params:
+        np.testing.assert_array_equal(result.params[key], expected.params[key])
+    assert result.accuracy == expected.accuracy > 0.5
+    if name != "torch":
+        assert federation.dataset.labels == CLASSES
+
+
+def test_what_was_read_is_named():
+    assert repr(safari.read(TRAIN, **COLUMNS)).startswith("Samples(the frame: 240 samples, 3 features, 3 classes")
+    dataset = safari.federate(safari.read(TRAIN, **COLUMNS), server=safari.read(SERVER, **COLUMNS)).dataset
+    assert dataset.features == FEATURES
+    assert dataset.labels == CLASSES
+    assert dataset.client_names == CLIENTS
+    assert dataset.own_server == 40
+
+
+def test_features_are_standardised_by_the_servers_samples_that_it_trains_on():
+    own = safari.read(SERVER, **COLUMNS)
+    federation = safari.federate(safari.read(TRAIN, **COLUMNS), server=own, validation=0.25)
+    dataset = federation.dataset
+    seen = dataset.normalise(dataset.shaped(dataset.x[federation.held_by(None)]))
+    np.testing.assert_allclose(np.mean(seen, axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(np.std(seen, axis=0), 1, atol=1e-5)
+    plain = safari.federate(safari.read(TRAIN, **COLUMNS, scale="none"), server=own).dataset
+    np.testing.assert_array_equal(plain.normalise(plain.x), plain.x)
+
+
+def test_a_feature_that_is_constant_at_the_server_stays_finite_and_small():
+    server = SERVER.with_columns(age=pl.lit(70.0))
+    train = safari.read(TRAIN, **COLUMNS)
+    dataset = safari.federate(train, server=safari.read(server, **COLUMNS)).dataset
+    seen = np.asarray(dataset.normalise(dataset.x))[:, 0]
+    assert np.isfinite(seen).all()
+    assert np.abs(seen).max() < 2
+
+
+def test_missing_values_become_the_mean_of_the_servers_samples():
+    train = TRAIN.with_columns(age=pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(pl.col("age")))
+    server = SERVER.with_columns(age=pl.when(pl.int_range(pl.len()) < 3).then(None).otherwise(pl.col("age")))
+    read = safari.read(train, **COLUMNS, missing="mean")
+    dataset = safari.federate(read, server=safari.read(server, **COLUMNS, missing="mean")).dataset
+    mean = np.float32(server["age"].mean())
+    assert dataset.fill is not None
+    np.testing.assert_allclose(dataset.fill[0], mean, rtol=1e-6)
+    assert np.isfinite(dataset.x).all()
+    assert (np.asarray(dataset.x)[:, 0] == dataset.fill[0]).sum() >= 3
+
+
+def test_a_file_given_as_server_is_read_as_the_samples_were(tmp_path):
+    TRAIN.write_csv(tmp_path / "patients.csv")
+    SERVER.drop("hospital").select("diagnosis", *reversed(FEATURES)).write_csv(tmp_path / "centre.csv")
+    train = safari.read(tmp_path / "patients.csv", **COLUMNS)
+    one = safari.federate(train, server=tmp_path / "centre.csv").dataset
+    two = safari.federate(train, server=safari.read(SERVER, **COLUMNS)).dataset
+    np.testing.assert_array_equal(one.x, two.x)
+    np.testing.assert_array_equal(one.scale, two.scale)
+
+
+def test_numbers_name_classes_and_clients_as_well_and_are_sorted_as_numbers():
+    frame = pl.DataFrame({"a": np.arange(60.0), "label": np.arange(60) % 3 * 5, "client": np.arange(60) % 4 + 8})
+    read = safari.read(frame)
+    assert read.labels == ("0", "5", "10")
+    assert read.clients == ("8", "9", "10", "11")
+    federation = safari.federate(read, server=safari.ServerSet(10))
+    assert federation.client_names == ("8", "9", "10", "11")
+    excluded = safari.Participation(excluded=(9, "11")).resolve(4, 0, federation.client_names)
+    assert excluded.excluded_clients == (1, 3)
+
+
+def test_names_in_a_csv_file_stay_what_they_are(tmp_path):
+    (tmp_path / "a.csv").write_text("a,label,client\n1,007,01\n2,7,1\n3, 7 ,01\n")
+    read = safari.read(tmp_path / "a.csv")
+    assert read.labels == ("007", "7")
+    assert read.clients == ("01", "1")
+    assert read.y.tolist() == [0, 1, 1]
+
+
+def test_no_client_loses_all_it_has_to_the_test_set():
+    frame = TRAIN.with_columns(hospital=pl.int_range(pl.len()).cast(pl.String))
+    federation = safari.federate(safari.read(frame[:50], **COLUMNS), server=safari.read(SERVER, **COLUMNS),
+                                 test=safari.read(TEST, **COLUMNS))  # fmt: skip
+    assert federation.size == 50
+    read = safari.read(TRAIN.with_columns(hospital=pl.when(pl.int_range(pl.len()) == 20).then(pl.lit("one"))
+                                          .otherwise(pl.lit("many"))), **COLUMNS)  # fmt: skip
+    assert safari.federate(read, server=safari.read(SERVER, **COLUMNS)).client_names == ("many", "one")
+
+
+def test_the_column_of_clients_is_used_unless_a_word_says_otherwise(tmp_path):
+    frame = TRAIN.rename({"hospital": "client"})
+    server = safari.read(SERVER, **COLUMNS)
+    assert safari.federate(safari.read(frame, "diagnosis"), server=server).client_names == CLIENTS
+    numbered = frame.with_columns(client=pl.col("client").str.len_chars())
+    ignored = safari.read(numbered, "diagnosis", client=False)
+    assert ignored.client is None
+    assert ignored.features == (*FEATURES, "client")
+    frame.write_csv(tmp_path / "patients.csv")
+    assert names_clients(tmp_path / "patients.csv", None)
+    assert not names_clients(tmp_path / "patients.csv", False)
+
+
+def image_folder(folder: Path, clients=()):
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for holder in clients or ("",):
+        for kind in ("cat", "dog"):
+            (folder / holder / kind).mkdir(parents=True)
+            for number in range(6):
+                pixels = rng.integers(0, 256, (5, 4, 3), dtype=np.uint8)
+                image.fromarray(pixels).save(folder / holder / kind / f"{number}.png")
+    return folder
+
+
+def test_a_folder_of_images_has_one_folder_a_class(tmp_path):
+    read = safari.read(image_folder(tmp_path / "pets"))
+    assert read.x.shape == (12, 5, 4, 3)
+    assert read.x.dtype == np.uint8
+    assert read.labels == ("cat", "dog")
+    federation = safari.federate(read, safari.IID(clients=2), safari.ServerSet(2))
+    assert float(federation.dataset.scale) == pytest.approx(1 / 255)
+
+
+def test_folders_of_images_may_be_clients(tmp_path):
+    read = safari.read(image_folder(tmp_path / "pets", clients=("ann", "bob")))
+    assert read.clients == ("ann", "bob")
+    assert np.bincount(read.client).tolist() == [12, 12]
+
+
+def test_images_of_hugging_face_and_torch_are_those_of_the_folder(tmp_path):
+    datasets, torch = pytest.importorskip("datasets"), pytest.importorskip("torch")
+    read = safari.read(image_folder(tmp_path / "pets"))
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])})
+    files = sorted(str(path) for path in (tmp_path / "pets").rglob("*.png"))
+    labels = [int("dog" in Path(file).parent.name) for file in files]
+    theirs = safari.read(datasets.Dataset.from_dict({"image": files, "label": labels}, features=features))
+    np.testing.assert_array_equal(theirs.x, read.x)
+    assert theirs.labels == read.labels
+
+    class Pets(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(read)
+
+        def __getitem__(self, number):
+            return torch.from_numpy(read.x[number]).permute(2, 0, 1), int(read.y[number])
+
+    np.testing.assert_array_equal(safari.read(Pets()).x, read.x)
+
+
