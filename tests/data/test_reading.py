@@ -129,7 +129,9 @@ def test_every_format_gives_the_same_parameters_bit_for_bit(name, tmp_path, expe
 
 
 def test_what_was_read_is_named():
-    assert repr(safari.read(TRAIN, **COLUMNS)).startswith("Samples(the frame: 240 samples, 3 features, 3 classes")
+    assert repr(safari.read(TRAIN, **COLUMNS)).startswith(
+        "Samples(the frame: 240 samples, 3 features, 3 classes"
+    )
     dataset = safari.federate(safari.read(TRAIN, **COLUMNS), server=safari.read(SERVER, **COLUMNS)).dataset
     assert dataset.features == FEATURES
     assert dataset.labels == CLASSES
@@ -158,7 +160,9 @@ def test_a_feature_that_is_constant_at_the_server_stays_finite_and_small():
 
 
 def test_missing_values_become_the_mean_of_the_servers_samples():
-    train = TRAIN.with_columns(age=pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(pl.col("age")))
+    train = TRAIN.with_columns(
+        age=pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(pl.col("age"))
+    )
     server = SERVER.with_columns(age=pl.when(pl.int_range(pl.len()) < 3).then(None).otherwise(pl.col("age")))
     read = safari.read(train, **COLUMNS, missing="mean")
     dataset = safari.federate(read, server=safari.read(server, **COLUMNS, missing="mean")).dataset
@@ -180,7 +184,9 @@ def test_a_file_given_as_server_is_read_as_the_samples_were(tmp_path):
 
 
 def test_numbers_name_classes_and_clients_as_well_and_are_sorted_as_numbers():
-    frame = pl.DataFrame({"a": np.arange(60.0), "label": np.arange(60) % 3 * 5, "client": np.arange(60) % 4 + 8})
+    frame = pl.DataFrame(
+        {"a": np.arange(60.0), "label": np.arange(60) % 3 * 5, "client": np.arange(60) % 4 + 8}
+    )
     read = safari.read(frame)
     assert read.labels == ("0", "5", "10")
     assert read.clients == ("8", "9", "10", "11")
@@ -251,7 +257,9 @@ def test_folders_of_images_may_be_clients(tmp_path):
 def test_images_of_hugging_face_and_torch_are_those_of_the_folder(tmp_path):
     datasets, torch = pytest.importorskip("datasets"), pytest.importorskip("torch")
     read = safari.read(image_folder(tmp_path / "pets"))
-    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])})
+    features = datasets.Features(
+        {"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])}
+    )
     files = sorted(str(path) for path in (tmp_path / "pets").rglob("*.png"))
     labels = [int("dog" in Path(file).parent.name) for file in files]
     theirs = safari.read(datasets.Dataset.from_dict({"image": files, "label": labels}, features=features))
@@ -266,5 +274,3 @@ def test_images_of_hugging_face_and_torch_are_those_of_the_folder(tmp_path):
             return torch.from_numpy(read.x[number]).permute(2, 0, 1), int(read.y[number])
 
     np.testing.assert_array_equal(safari.read(Pets()).x, read.x)
-
-

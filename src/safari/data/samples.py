@@ -108,7 +108,11 @@ class Samples:
         for number, name in enumerate(self.labels):
             rows = np.flatnonzero(self.y == number)
             if name not in place and len(rows):
-                said = f'row {rows[0] + 1} has the label "{name}", which no sample of {other.origin} has'
+                named = self.options.label if self.options and self.options.label else "label"
+                column = f"column {named}, " if self.features else ""
+                said = (
+                    f'{column}row {rows[0] + 1} has the label "{name}", which no sample of {other.origin} has'
+                )
                 mend = f"mend the row, or name all classes with labels = {_texts((*other.labels, name))}"
                 raise InputError(key, self.origin, f"{said}; {mend}")
         number_there = np.array([place.get(name, -1) for name in self.labels], np.int32)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,9 @@ from safari.data.reading.frames import read_frame
 from safari.data.reading.options import CLIENT, Options
 from safari.data.samples import Samples, check_known, numbered
 from safari.errors import InputError, check
+
+LOOKED_AT = 10_000
+"""So many rows are looked at to find out what kind a column is; all of them where that goes wrong."""
 
 
 def _csv(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:
@@ -25,7 +29,11 @@ def _separated(path: Path, texts: tuple[str, ...], separator: str) -> pl.DataFra
     """Labels and clients are read as texts, so that a name such as 007 stays what it is."""
     header = pl.read_csv(path, separator=separator, n_rows=0).columns
     kept = {name: pl.String for name in texts if name in header}
-    return pl.read_csv(path, separator=separator, infer_schema_length=None, schema_overrides=kept)
+    settings: dict[str, Any] = {"separator": separator, "schema_overrides": kept}
+    try:
+        return pl.read_csv(path, infer_schema_length=LOOKED_AT, **settings)
+    except pl.exceptions.ComputeError:  # what kind a column is shows further down
+        return pl.read_csv(path, infer_schema_length=None, **settings)
 
 
 def _arrow(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:

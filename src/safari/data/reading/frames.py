@@ -64,6 +64,7 @@ def coded(
         row = int(texts.is_null().arg_max() or 0) + 1
         _refuse(column.name, row, origin, options, "is empty; every sample needs a value there")
     found = texts.unique().to_list()
+    _check_names(found, texts, options, origin)
     if names is None:
         most = f"has {len(found)} different values; {MOST_CLASSES} at the most can be told apart"
         check(len(found) <= MOST_CLASSES or column.name != options.label, "label", column.name, most)
@@ -81,16 +82,22 @@ def coded(
     return numbers.astype(np.int32), names
 
 
+def _check_names(found: list[str], texts: pl.Series, options: Options, origin: str) -> None:
+    """Refuse measurements in the place of names."""
+    numbers = pl.Series(found, dtype=pl.String).cast(pl.Float64, strict=False)
+    between = [name for name, number in zip(found, numbers, strict=True) if number and number % 1]
+    if between and not numbers.null_count():
+        row = int(texts.is_in(between).arg_max() or 0) + 1
+        said = f"holds {texts[row - 1]}; it must hold texts or whole numbers"
+        _refuse(texts.name, row, origin, options, said)
+
+
 def _as_texts(column: pl.Series, options: Options, origin: str) -> pl.Series:
     kind = column.dtype
     if kind.is_float():
-        values = column.drop_nulls().drop_nans()
-        broken = column.is_not_null() & column.is_not_nan() & (column != column.floor())
-        if broken.any():
-            row = int(broken.arg_max() or 0) + 1
-            said = f"holds {column[row - 1]}; it must hold texts or whole numbers"
-            _refuse(column.name, row, origin, options, said)
-        column = column.fill_nan(None).cast(pl.Int64) if len(values) else column.cast(pl.Int64, strict=False)
+        column = column.fill_nan(None)
+        whole = column.drop_nulls()
+        column = column.cast(pl.Int64) if (whole.is_finite() & (whole == whole.floor())).all() else column
     elif not (kind.is_integer() or kind in (pl.String, pl.Boolean, pl.Categorical, pl.Enum)):
         raise InputError(
             options.key, origin, f"column {column.name} holds {_kind(kind)}, not texts or numbers"

@@ -1,0 +1,375 @@
+"""Wrong files of one's own: one line that names key, column and row, exit code 2, nothing written."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import safari
+from refusals import assert_refused
+from safari.cli import app
+
+SPEC = """
+[data]
+source = "patients.csv"
+label = "diagnosis"
+client = "hospital"
+server = "centre.csv"
+test = "test.csv"
+[participation]
+excluded = ["north"]
+[train]
+rounds = 2
+"""
+
+
+def table(samples):
+    rows = np.arange(samples)
+    return pl.DataFrame(
+        {
+            "age": 30.0 + rows,
+            "pressure": 120.0 - rows % 7,
+            "hospital": np.array(["harbour", "lake", "north"])[rows % 3],
+            "diagnosis": np.array(["flu", "sepsis"])[rows // 3 % 2],
+        }
+    )
+
+
+def cell(column, row, value):
+    """The table with another value in one cell, as text."""
+    place = pl.int_range(pl.len()) == row - 1
+    return lambda frame: frame.with_columns(
+        pl.when(place).then(pl.lit(value)).otherwise(pl.col(column).cast(pl.String)).alias(column)
+    )
+
+
+def column(name, values):
+    return lambda frame: frame.with_columns(pl.lit(values).alias(name))
+
+
+def without(*names):
+    return lambda frame: frame.drop(*names)
+
+
+TABLES = {
+    "a text among numbers": (
+        ("patients", cell("age", 17, "old")),
+        "data.source = patients.csv: ",
+        'column age, row 17 holds the text "old"; turn it into a number, or leave the column out with drop',
+    ),
+    "a column of texts": (
+        ("patients", column("sex", "f")),
+        "data.source = patients.csv: ",
+        'holds the text "f"; turn it into a number, or leave the column out with drop = ["sex"]',
+    ),
+    "a column of dates": (
+        ("patients", lambda frame: frame.with_columns(born=pl.lit("1990-02-03"))),
+        "data.source = patients.csv: ",
+        'column born, row 1 holds the text "1990-02-03"',
+    ),
+    "a missing value": (
+        ("patients", cell("pressure", 5, None)),
+        "data.source = patients.csv: ",
+        'column pressure, row 5 has no value; write missing = "mean"',
+    ),
+    "a missing value, written NA": (
+        ("patients", cell("pressure", 5, "NA")),
+        "data.source = patients.csv: ",
+        "column pressure, row 5 has no value",
+    ),
+    "a missing value of the server's": (
+        ("centre", cell("age", 2, "")),
+        "data.server = centre.csv: ",
+        "column age, row 2 has no value",
+    ),
+    "an infinite value": (
+        ("patients", cell("age", 3, "inf")),
+        "data.source = patients.csv: ",
+        "column age, row 3 holds inf, which is not a finite number",
+    ),
+    "a value too large for float32": (
+        ("test", cell("age", 4, "1e300")),
+        "data.test = test.csv: ",
+        "column age, row 4 holds 1e+300, which is not a finite number",
+    ),
+    "no label in a row": (
+        ("patients", cell("diagnosis", 9, None)),
+        "data.source = patients.csv: ",
+        "column diagnosis, row 9 is empty; every sample needs a value there",
+    ),
+    "no client in a row": (
+        ("patients", cell("hospital", 8, " ")),
+        "data.source = patients.csv: ",
+        "column hospital, row 8 is empty",
+    ),
+    "a label that only the test set has": (
+        ("test", cell("diagnosis", 6, "covid")),
+        "data.test = test.csv: ",
+        'column diagnosis, row 6 has the label "covid", which no sample of patients.csv has; mend the row, '
+        'or name all classes with labels = ["flu", "sepsis", "covid"]',
+    ),
+    "a label that only the server has": (
+        ("centre", cell("diagnosis", 1, "Flu")),
+        "data.server = centre.csv: ",
+        'row 1 has the label "Flu", which no sample of patients.csv has',
+    ),
+    "one class only": (
+        ("patients", column("diagnosis", "flu")),
+        "data.label = diagnosis: ",
+        'every row of patients.csv has the label "flu"; two classes are needed',
+    ),
+    "a label that is a measurement": (
+        ("patients", lambda frame: frame.with_columns(diagnosis=pl.col("age") / 7)),
+        "data.source = patients.csv: ",
+        "column diagnosis, row 1 holds 4.28",
+    ),
+    "a server without a column": (
+        ("centre", without("pressure")),
+        "data.server = centre.csv: ",
+        "lacks column pressure, which patients.csv has",
+    ),
+    "a server with another column": (
+        ("centre", column("weight", 70.0)),
+        "data.server = centre.csv: ",
+        'has column weight, which patients.csv lacks; leave it out with drop = ["weight"]',
+    ),
+    "a test set without labels": (
+        ("test", without("diagnosis")),
+        "data.label = diagnosis: ",
+        "unknown column of test.csv",
+    ),
+    "no row": (("patients", lambda frame: frame[:0]), "data.source = patients.csv: ", "has no row"),
+    "no row of the server's": (
+        ("centre", lambda frame: frame[:0]),
+        "data.server = centre.csv: ",
+        "has no row",
+    ),
+    "no feature": (
+        ("patients", without("age", "pressure")),
+        "data.source = patients.csv: ",
+        "no column left",
+    ),
+}
+
+FILES = {
+    "a column twice": (
+        lambda: Path("patients.csv").write_text(
+            "age,age,hospital,diagnosis\n1,2,lake,flu\n2,3,lake,sepsis\n"
+        ),
+        "data.source = patients.csv: ",
+        "has column age twice",
+    ),
+    "rows of different lengths": (
+        lambda: Path("patients.csv").write_text("age,hospital,diagnosis\n1,lake,flu,7\n2,lake,sepsis\n"),
+        "data.source = ",
+        "cannot be read as csv",
+    ),
+    "an empty file": (lambda: Path("patients.csv").write_text(""), "data.source = ", "is empty"),
+    "not a table": (
+        lambda: Path("patients.csv").write_bytes(bytes(range(256)) * 9),
+        "data.",
+        "",
+    ),
+    "no file": (lambda: Path("patients.csv").unlink(), "data.source = ", "no such file"),
+    "no file of the server's": (lambda: Path("centre.csv").unlink(), "data.server = ", "no such file"),
+    "no test file": (lambda: Path("test.csv").unlink(), "data.test = ", "no such file"),
+}
+
+OVERRIDES = {
+    "an unknown label": ("data.label=diagnose", "data.label = diagnose: ", "did you mean diagnosis?"),
+    "an unknown client column": (
+        "data.client=clinic",
+        "data.client = clinic: ",
+        "unknown column of patients.csv",
+    ),
+    "no column called client": ("data.client=true", "data.client = True: ", "has no column client"),
+    "a column dropped that is not there": ("data.drop=['agee']", "data.drop = agee: ", "did you mean age?"),
+    "the label dropped": (
+        "data.drop=['diagnosis']",
+        "data.drop = diagnosis: ",
+        "is the column of the labels",
+    ),
+    "the label as client": (
+        "data.client=diagnosis",
+        "data.client = diagnosis: ",
+        "is the column of the labels",
+    ),
+    "an unknown client": (
+        "participation.excluded=['nort']",
+        "participation.excluded = nort: ",
+        "unknown client; did you mean north? known are harbour, lake, north",
+    ),
+    "a client by a number too high": (
+        "participation.excluded=[3]",
+        "participation.excluded = 3: ",
+        "clients are 0 to 2",
+    ),
+    "an unknown rule for gaps": ("data.missing=median", "data.missing = median: ", "must be 'mean'"),
+    "an unknown scale": ("data.scale=robust", "data.scale = robust: ", "must be 'standard' or 'none'"),
+    "too few labels named": ("data.labels=['flu']", "data.labels = ", "must be two names or more"),
+    "labels without one that occurs": (
+        "data.labels=['flu', 'covid']",
+        "data.source = patients.csv: ",
+        'column diagnosis, row 4 holds "sepsis", which is none of labels: flu, covid',
+    ),
+    "a server for a named set": ("data.source=digits", "data.", "digits"),
+    "an ending that is not read": (
+        "data.source=patients.xlsx",
+        "data.source = ",
+        "a file (.csv, .tsv, .parquet",
+    ),
+    "scaled by a server without samples": (
+        "data.server={samples = 0}",
+        "data.scale = standard: ",
+        'write scale = "none", or give the server samples',
+    ),
+    "a server of the population, too large": (
+        "data.server={samples = 500}",
+        "data.server.samples = 500",
+        "has only",
+    ),
+}
+
+
+@pytest.fixture
+def hospitals(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, samples in (("patients", 60), ("centre", 24), ("test", 30)):
+        table(samples).write_csv(f"{name}.csv")
+    Path("spec.toml").write_text(SPEC)
+    return tmp_path
+
+
+def assert_command_refused(message, allowed, *overrides):
+    before = sorted(Path().rglob("*"))
+    result = CliRunner().invoke(app, ["run", "spec.toml", *overrides, "--out", "run"])
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"safari: {message}"), line
+    assert allowed in line, line
+    assert sorted(Path().rglob("*")) == before
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_a_wrong_table_is_refused(hospitals, case):
+    (name, change), message, allowed = TABLES[case]
+    change(pl.read_csv(f"{name}.csv")).write_csv(f"{name}.csv")
+    assert_command_refused(message, allowed)
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_wrong_file_is_refused(hospitals, case):
+    change, message, allowed = FILES[case]
+    change()
+    assert_command_refused(message, allowed)
+
+
+@pytest.mark.parametrize("case", OVERRIDES)
+def test_a_wrong_key_is_refused(hospitals, case):
+    override, message, allowed = OVERRIDES[case]
+    assert_command_refused(message, allowed, override)
+
+
+def test_samples_of_ones_own_need_a_word_on_the_servers(hospitals):
+    Path("spec.toml").write_text(SPEC.replace('server = "centre.csv"\n', ""))
+    assert_command_refused(
+        "data.server = (nothing): ", "the server's own labelled samples, or how many to draw"
+    )
+
+
+def folder_of(write):
+    def make():
+        Path("own").mkdir()
+        write(Path("own"))
+
+    return make
+
+
+ILL = table(9).drop("hospital")
+FOLDERS = {
+    "an empty folder": (lambda own: None, "source = ", "holds no file that can be read"),
+    "a client whose file is empty": (
+        lambda own: (
+            ILL.write_csv(own / "a.csv"),
+            (own / "b.csv").write_text("age,diagnosis\n"),
+        ),
+        "source = own/b.csv: ",
+        "has no row",
+    ),
+    "a client without a column": (
+        lambda own: (ILL.write_csv(own / "a.csv"), ILL.drop("age").write_csv(own / "b.csv")),
+        "source = own/b.csv: ",
+        "lacks column age",
+    ),
+    "an image that is none": (
+        lambda own: [
+            (own / kind).mkdir() or (own / kind / "1.png").write_text("x") for kind in ("cat", "dog")
+        ],
+        "source = ",
+        "cannot be read as an image",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_a_wrong_folder_is_refused(tmp_path, monkeypatch, case):
+    monkeypatch.chdir(tmp_path)
+    write, key, allowed = FOLDERS[case]
+    folder_of(write)()
+    assert_refused(lambda: safari.read("own", label="diagnosis"), key, allowed)
+
+
+X, Y = np.arange(24.0).reshape(12, 2), np.arange(12) % 2
+CALLS = {
+    "no labels for an array": (lambda: safari.read(X), "label = None: ", "must be the labels"),
+    "too few labels": (
+        lambda: safari.read(X, Y[:5]),
+        "label = array of shape (5,)",
+        "one label for each of the 12",
+    ),
+    "too few clients": (lambda: safari.read(X, Y, Y[:5]), "client = ", "one client for each of the 12"),
+    "NaN in an array": (lambda: safari.read(X * np.nan, Y), "x = ", "must be finite"),
+    "names for other columns": (
+        lambda: safari.read(X, Y, features=["a"]),
+        "features = ",
+        "each of the 2 columns",
+    ),
+    "not samples": (
+        lambda: safari.read(7),
+        "data = int: ",
+        "must be a path, a frame, an array or a data set",
+    ),
+    "a list for a label": (lambda: safari.read(table(9), ["diagnosis"]), "label = ", "the name of a column"),
+    "a server for a Dataset": (
+        lambda: safari.federate(safari.Dataset(X, Y, X, Y), server=safari.read(X, Y)),
+        "server = ",
+        "go with samples that safari.read has read",
+    ),
+    "a server of another shape": (
+        lambda: safari.federate(safari.read(X, Y), server=safari.read(X[:, :1], Y)),
+        "server = the arrays: ",
+        "holds samples of shape (1,); those of the arrays are (2,)",
+    ),
+    "no word on the server's samples": (
+        lambda: safari.federate(safari.read(X, Y)),
+        "server = None: ",
+        "must be given for samples of your own",
+    ),
+    "no value of a feature at the server": (
+        lambda: safari.federate(
+            safari.read(X, Y, missing="mean"),
+            server=safari.read(np.full_like(X, np.nan), Y, missing="mean"),
+        ),
+        "missing = mean: ",
+        "no sample of the server's has a value of feature number 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_wrong_call_is_refused_in_one_line(case):
+    call, key, allowed = CALLS[case]
+    assert_refused(call, key, allowed)
