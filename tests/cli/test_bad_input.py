@@ -75,7 +75,7 @@ OVERRIDES = {
         "data.partition.samples_per_client",
         "at the most",
     ),
-    "n_T = 0 with safari": ("data.server.samples=0", "data.server.samples", "give it at least 1 sample"),
+    "n_T = 0 with safari": ("data.server.samples=0", "data.server.samples", "it needs at least 1"),
     "n_T larger than the data": ("data.server.samples=99999", "data.server.samples", "has only 1442 samples"),
     "n_T takes everything": ("data.server.samples=1442", "data.server.samples", "leaves no sample"),
     "unknown source": ("data.source=mnits", "data.source", "must be one of digits, mnist"),
