@@ -8,7 +8,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # Compiled modules are kept, whatever the environment says: a program starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-oldest test-fleet lint format release bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress fuzz signals mutants docs kernels clean
+.PHONY: demo test test-oldest test-fleet lint format release bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress fuzz machine signals mutants docs kernels clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
@@ -65,6 +65,9 @@ signals: .venv/ready-dev ## how every command ends when a signal comes at many m
 
 mutants: .venv/ready-dev ## the code made wrong in many ways: the tests must notice each (an hour on two cores)
 	$(BIN)/python tools/mutants
+
+machine: .venv/ready-dev ## full disks, rights, closed streams: every command ends in one line (as root for all of it)
+	$(BIN)/python tests/machine.py
 
 docs: .venv-docs/ready ## the documentation site, in site/: needs no network, open site/index.html
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict

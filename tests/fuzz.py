@@ -95,6 +95,11 @@ class Use:
     arguments: Callable[[Path], list[str]]
     outcome: Callable[[Path, Result], object]
 
+    @property
+    def resumes(self) -> bool:
+        """Whether it looks at saved states."""
+        return self.name.endswith("--resume") or self.name == "merge"
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -212,7 +217,8 @@ def make_all(folder: Path) -> dict[str, Path]:
     sweep = load_sweep(folder / "sweep.toml")
     with looking_often():
         interrupted(lambda: new_sweep(sweep, made["half-a-sweep"], stop, {}))
-        interrupted(lambda: resume_sweep(made["half-a-sweep"], stop))
+        while sorted(made["half-a-sweep"].glob("unfinished/*/round-*2")) == []:
+            interrupted(lambda: resume_sweep(made["half-a-sweep"], stop))
     new_sweep(sweep, made["sweep"], lambda progress: None, {})
     compare = ["compare", str(folder / "run.toml"), "--algorithms", "fedavg,safari", "--seeds", "1"]
     for arguments in (
@@ -233,6 +239,7 @@ def trials(made: dict[str, Path], chance: random.Random, most: int | None) -> li
         if file.is_file() and file.name not in NOT_READ
         for damage in DAMAGES
         for use in USES[place]
+        if use.resumes or not file.parent.name.startswith("round-")
     ]
     return every if most is None else chance.sample(every, most)
 

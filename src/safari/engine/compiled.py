@@ -46,8 +46,7 @@ def _without_the_cache(show: Callable[..., Any]) -> Callable[..., Any]:
 
 def throw_unreadable_away() -> None:
     """Remove kept programs that are damaged: JAX replaces none that is there."""
-    folder = Path(getattr(jax.config, "jax_compilation_cache_dir", None) or os.devnull)
-    for file in folder.glob("*-cache"):
+    for file in kept_programs().glob("*-cache"):
         with suppress(OSError):
             content = file.read_bytes()
             try:
@@ -55,3 +54,8 @@ def throw_unreadable_away() -> None:
             except zlib.error:
                 if not content.startswith(ZSTD):
                     file.unlink()
+
+
+def kept_programs() -> Path:
+    """The folder that JAX keeps programs in."""
+    return Path(getattr(jax.config, "jax_compilation_cache_dir", None) or os.devnull)

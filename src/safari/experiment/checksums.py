@@ -106,6 +106,17 @@ def is_checked(folder: Path) -> bool:
     return SPEC in (read_sums(folder) or {})
 
 
+def is_there(file: Path) -> bool:
+    """Whether there is such a file.
+
+    Raises:
+        Damaged: if there is none any more.
+    """
+    if not file.is_file() and file.name in (read_sums(file.parent) or {}):
+        raise Damaged(file, "is missing; put a copy back, or let --resume write it again")
+    return file.is_file()
+
+
 @contextmanager
 def reading(file: Path | str, what_to_do: str | None = None) -> Iterator[None]:
     """What fails inside, fails because the file was not what safari wrote."""

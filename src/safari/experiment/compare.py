@@ -104,10 +104,12 @@ def compare_finished(paths: list[Path], out: Path) -> Comparison:
             raise InputError("compare", str(path), "is no finished run (no summary.json in it)")
     runs = [Compared(str(path), read_summary(path), read_table(path / METRICS)) for path in paths]
     table, picture = _table_and_picture(runs)
-    with Directory.create(out, tomli_w.dumps({FINISHED: [str(path) for path in paths]})) as directory:
-        directory.write(TABLE, table.write_csv().encode())
-        directory.write(CURVES, picture)
-        directory.write(RESULTS, pack_table(side_by_side(paths)))
+    files = {
+        TABLE: table.write_csv().encode(),
+        CURVES: picture,
+        RESULTS: pack_table(side_by_side(paths)),
+    }
+    Directory.create(out, tomli_w.dumps({FINISHED: [str(path) for path in paths]}), files).close()
     return Comparison(out, table, ())
 
 

@@ -14,6 +14,7 @@ Files are written beside their place and renamed into it.
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -236,8 +237,10 @@ def _lock(path: Path, option: str) -> BaseFileLock:
     except Timeout:
         raise InputError(option, str(path), f"process {_writer(path)} is writing to it") from None
     except OSError as error:
-        lock.release()
-        raise InputError(option, str(path), f"cannot be written ({error.strerror})") from None
+        # On a full disk only this is lost: a second writer is refused without the number of the first.
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            lock.release()
+            raise InputError(option, str(path), f"cannot be written ({error.strerror})") from None
     return lock
 
 

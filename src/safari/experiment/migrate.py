@@ -110,7 +110,7 @@ def _migrate_file(path: Path) -> str:
     if fresh == given:
         return f"{path} is up to date"
     kept = path.with_suffix(path.suffix + ".old")
-    shutil.copyfile(path, kept)
+    write_file(kept, path.read_bytes())
     write_file(path, tomli_w.dumps(fresh).encode())
     return f"{path} rewritten, without its comments; the old file is {kept}"
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from safari.errors import InputError
-from safari.experiment.checksums import SPEC, is_checked, read_checked, read_spec, read_table
+from safari.experiment.checksums import SPEC, is_checked, is_there, read_checked, read_spec, read_table
 from safari.experiment.compare import FINISHED, is_comparison
 from safari.experiment.directory import SUMMARY
 from safari.experiment.finished import finished_row
@@ -30,7 +30,7 @@ def page_of(directory: Path) -> Page:
     if is_reproduction(directory):
         found = read_reproduction(directory)
         return reproduction_page(found, spec, _facts(directory, found.finished))
-    if (directory / CELLS).is_file():
+    if is_there(directory / CELLS):
         cells, finished = read_sweep(directory)
         done = set(finished["cell"])
         missing = [_words(cell.settings) for cell in cells if cell.key not in done]
@@ -39,7 +39,7 @@ def page_of(directory: Path) -> Page:
     if FINISHED in tables:
         results = _compared(directory)
         return finished_page(f"Comparison {directory.name}", results, spec, _facts(directory, results))
-    complete = (directory / SUMMARY).is_file()
+    complete = is_there(directory / SUMMARY)
     results = pl.DataFrame([finished_row(directory)] if complete else [], infer_schema_length=None)
     missing = [] if complete else [str(directory)]
     return sweep_page(f"Run {directory.name}", results, missing, spec, _facts(directory, results))

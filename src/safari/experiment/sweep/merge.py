@@ -7,11 +7,19 @@ from typing import Any
 
 import tomli_w
 
-from safari.errors import InputError, check
+from safari.errors import check
 from safari.experiment.checksums import read_spec
-from safari.experiment.directory import Directory
+from safari.experiment.directory import Directory, write_file
 from safari.experiment.sweep.cells import SweepSpec
-from safari.experiment.sweep.store import UNFINISHED, Store, finished_files, read_finished, read_plan
+from safari.experiment.sweep.store import (
+    CELLS,
+    UNFINISHED,
+    Store,
+    finished_files,
+    plan_bytes,
+    read_finished,
+    read_plan,
+)
 from safari.experiment.writing import writing
 
 JOINT, SPAN = "; ", " to "
@@ -33,12 +41,14 @@ def merge(parts: Sequence[Path], out: Path) -> tuple[int, int]:
     about = _about(parts)
     for part in parts:
         read_finished(part)
-    with Directory.create(out, tomli_w.dumps(about)) as directory:
-        store = Store(directory)
-        store.write_plan(spec)
-        for part in parts:
-            _copy(part, out)
-        return len(cells), len(store.write_results(cells))
+    with Directory.create(out, tomli_w.dumps(about), {CELLS: plan_bytes(spec)}) as directory:
+        try:
+            for part in parts:
+                _copy(part, out)
+            return len(cells), len(Store(directory).write_results(cells))
+        except BaseException:
+            shutil.rmtree(out, ignore_errors=True)
+            raise
 
 
 def _about(parts: Sequence[Path]) -> dict[str, Any]:
@@ -64,12 +74,9 @@ def _copy(part: Path, out: Path) -> None:
     """Copy what is finished, and the saved states of what is not; the same state is copied once."""
     for source in finished_files(part) + sorted((part / UNFINISHED).glob("[!.]*/round-*")):
         target = out / source.relative_to(part)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_file():
-                shutil.copyfile(source, target)
-            elif not target.exists():
-                shutil.copytree(source, target)
-        except (OSError, shutil.Error) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError("merge", str(source), f"cannot be copied ({reason})") from None
+        if source.is_file():
+            write_file(target, source.read_bytes())
+        elif not target.exists():
+            target.mkdir(parents=True)
+            for file in source.iterdir():
+                write_file(target / file.name, file.read_bytes())

@@ -1,0 +1,48 @@
+"""Some trials of `make fuzz`: a damaged directory is refused in one line, or gives the same result."""
+
+import random
+
+import pytest
+
+import fuzz
+
+TRIALS = 40
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("run", "sweep.sweep"):
+            patch.setattr(f"safari.experiment.{module}.CHECKPOINT_SECONDS", 0.0)
+        yield fuzz.make_all(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture(scope="module")
+def whole(made):
+    return fuzz.undamaged(made)
+
+
+def test_damaged_directories_are_refused_or_give_the_same_result(made, whole):
+    chance = random.Random(20260715)
+    every = fuzz.trials(made, chance, None)
+    chosen = chance.sample(every, TRIALS)
+    failures = [
+        f"{trial}: {outcome}"
+        for trial in chosen
+        if (outcome := fuzz.run_trial(trial, made, whole, 1)).startswith("FAILED")
+    ]
+    assert not failures
+    assert {trial.use for trial in chosen} == {use.name for uses in fuzz.USES.values() for use in uses}
+
+
+@pytest.mark.parametrize("damage", ["emptied", "a bit"])
+@pytest.mark.parametrize("file", ["spec.toml", "cells.json"])
+def test_never_another_run_under_the_same_name(made, whole, file, damage):
+    place = "half-a-run" if file == "spec.toml" else "half-a-sweep"
+    use = fuzz.USES[place][0].name
+    assert fuzz.run_trial(fuzz.Trial(place, file, damage, use), made, whole, 1) == "refused"
+
+
+def test_a_damaged_state_gives_the_same_result_from_the_one_before_it(made, whole):
+    trial = fuzz.Trial("half-a-run", "checkpoint/round-00000003/state.safetensors", "a bit", "run --resume")
+    assert fuzz.run_trial(trial, made, whole, 1) == "same"
