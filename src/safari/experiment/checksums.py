@@ -95,9 +95,9 @@ def read_folder(folder: Path) -> dict[str, bytes]:
 
 
 def check_files(folder: Path) -> None:
-    """Raise `Damaged` if a file of `folder` is not what safari wrote."""
+    """Raise `Damaged` if a file of `folder` is not what safari wrote, or is there no more."""
     for name in read_sums(folder) or {}:
-        if (folder / name).is_file():
+        if is_there(folder / name):
             read_checked(folder / name)
 
 
@@ -113,7 +113,7 @@ def is_there(file: Path) -> bool:
         Damaged: if there is none any more.
     """
     if not file.is_file() and file.name in (read_sums(file.parent) or {}):
-        raise Damaged(file, "is missing; put a copy back, or let --resume write it again")
+        raise Damaged(file, _what_to_do(file, "is missing"))
     return file.is_file()
 
 
@@ -160,12 +160,10 @@ def read_spec(folder: Path) -> dict[str, Any]:
     return tables
 
 
-def _what_to_do(file: Path) -> str:
+def _what_to_do(file: Path, what: str = "is damaged") -> str:
     if file.name == SPEC:
         return SAY_SPEC
     if (file.parent / "checkpoint").is_dir():
-        return (
-            f"is damaged; remove summary.json, then `safari run --resume {file.parent}` writes it again "
-            "from the checkpoint"
-        )
-    return "is damaged; put a copy back, or start anew, into another directory"
+        again = f"`safari run --resume {file.parent}` writes it again from the checkpoint"
+        return f"{what}; {again}, once there is no summary.json"
+    return f"{what}; put a copy back, or start anew, into another directory"
