@@ -1,4 +1,4 @@
-"""From the pilot to a recommendation, with reasons and with what it rests on."""
+"""From the pilot to a recommendation: what is better than the user's own spec, and how sure that is."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -6,93 +6,89 @@ from typing import Any
 
 import polars as pl
 
-from safari.advise.pilot import LEAST_ROUNDS, Arm, Ground, Pilot
+from safari.advise.metric import Metric
+from safari.advise.pilot import FOLDS, Arm, Ground, Pilot
 from safari.errors import check
 from safari.report.statistics import Estimate
 
-QS = (0.2, 0.5, 0.8)
+QS = (0.2, 0.5, 0.8, 0.95)
 STEP_SHARES = (0.2, 1.0)
-SEEDS = 3
-CLOSE = 0.3
-"""Points: arms nearer than this to the best count as good as it, and the cheapest is taken."""
-MATTERS = 0.5
-"""Points that server data, or clients, must be worth to be called for."""
+FIRST_FOLDS = 2
+"""All settings are tried on so many folds, the finalists on all."""
+FINALISTS = 3
 SIZE_FACTORS = (0.25, 4.0)
-OVERRUN = 1.3
-FEDAVG, SERVER_ONLY = "fedavg", "server-only"
-COUNTED_RUNS = (len(QS) + 1) * len(STEP_SHARES) + 1 + 3 * (SEEDS - 1) + len(SIZE_FACTORS)
+OWN, FEDAVG = Arm(), Arm("fedavg")
+COUNTED_RUNS = (
+    FIRST_FOLDS * ((len(QS) + 1) * len(STEP_SHARES) + 2)
+    + (FOLDS - FIRST_FOLDS) * (FINALISTS + 3)
+    + FOLDS * len(SIZE_FACTORS)
+)
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do, why, and how sure that is."""
+    """What to do, why, and how sure that is. Scores are of held-out samples, never of the test set."""
 
+    metric: Metric
     ground: Ground
     rounds: int
     asked_rounds: int
-    fedavg: Arm
+    scores: dict[Arm, Estimate]
+    over_own: dict[Arm, Estimate]
     server_only: Arm
     best: Arm
-    arms: dict[Arm, Estimate]
-    last: dict[Arm, float]
     over_fedavg: Estimate
     over_server: Estimate
-    sizes: dict[int, Estimate]
+    sizes: dict[int, tuple[Estimate, Estimate]]
     seconds: float
     allowed_seconds: float
 
     @property
-    def need_server_data(self) -> bool:
-        return self.over_fedavg.mean > MATTERS
-
-    @property
-    def clients_help(self) -> bool:
-        return self.over_server.mean > MATTERS
-
-    @property
-    def verdict(self) -> str:
-        if not self.need_server_data:
-            return "You do not need server data: FedAvg alone does as well."
-        if not self.clients_help:
-            return "Clients add nothing here: training on the server's samples alone does as well."
-        return "Use SAFARI: server data and clients together do better than either alone."
+    def tried(self) -> int:
+        """How many settings beside the user's own were tried."""
+        return len(self.scores) - 1
 
     @property
     def chosen(self) -> Arm:
-        """The arm that is recommended."""
-        if not self.need_server_data:
-            return self.fedavg
-        return self.best if self.clients_help else self.server_only
+        """The arm that is recommended: the user's own unless another is better beyond doubt."""
+        better = [arm for arm, gain in self.over_own.items() if gain.low > 0]
+        return max(better, key=lambda arm: self.over_own[arm].mean, default=OWN)
+
+    @property
+    def verdict(self) -> str:
+        if self.chosen == OWN:
+            others = f"none of {self.tried} other settings is better"
+            return f"Keep your spec: {others} by {self.metric.words} beyond doubt."
+        gain = _points(self.over_own[self.chosen], self.metric)
+        return f"Change your spec: {named(self.chosen)} is better by {gain} of {self.metric.words}."
 
     @property
     def overrides(self) -> list[str]:
         """The recommendation as key=value of `safari run`."""
         return [f"{key}={value}" for key, value in self.chosen.settings.items()]
 
-    @property
-    def setting(self) -> dict[str, Any]:
-        """The recommendation by name: algorithm, q, server steps and server samples."""
-        chosen = self.chosen
-        samples = self.ground.server_samples if self.need_server_data else 0
-        return {"algorithm": chosen.name, "q": chosen.q, "steps": chosen.steps, "server_samples": samples}
-
     def to_json(self) -> dict[str, Any]:
+        measured = {
+            "scores": [
+                {**asdict(arm), **asdict(found), "over_own": _plain(self.over_own.get(arm))}
+                for arm, found in self.scores.items()
+            ],
+            "safari_over_fedavg": asdict(self.over_fedavg),
+            "safari_over_server_only": asdict(self.over_server),
+            "server_samples": {
+                size: {**asdict(score), "over_own_size": asdict(gain)}
+                for size, (score, gain) in self.sizes.items()
+            },
+            "ground": asdict(self.ground),
+        }
         return _without_nan(
             {
                 "verdict": self.verdict,
+                "metric": self.metric.name,
                 "recommended": self.overrides,
-                "recommended_setting": self.setting,
+                "recommended_setting": asdict(self.chosen),
                 "reasons": reasons(self),
-                "measured": {
-                    "accuracy": [
-                        {**asdict(arm), **asdict(found), "after_last_rounds": self.last[arm]}
-                        for arm, found in self.arms.items()
-                    ],
-                    "gain_over_fedavg": asdict(self.over_fedavg),
-                    "gain_over_server_only": asdict(self.over_server),
-                    "server_samples": {size: asdict(found) for size, found in self.sizes.items()},
-                    "ground": asdict(self.ground),
-                },
+                "measured": measured,
                 "pilot_rounds": self.rounds,
                 "rounds": self.asked_rounds,
                 "seconds": self.seconds,
@@ -105,90 +101,92 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
     began = pilot.seconds_left
     ground = pilot.ground(observed)
     check(
-        ground.server_samples > 0,
+        ground.server_samples >= FOLDS,
         "data.server.samples",
         ground.server_samples,
-        "advice is about server data: give the server at least 1 sample",
+        f"advice is judged on held-out samples of the server's: give it at least {FOLDS}",
     )
     pilot.set_rounds(ground, COUNTED_RUNS)
     steps = sorted({max(1, round(share * ground.local_steps)) for share in STEP_SHARES})
     assisted = [Arm("safari", q, count) for q in QS for count in steps]
-    fedavg, alone = Arm(FEDAVG), [Arm(SERVER_ONLY, steps=count) for count in steps]
-    shown = [fedavg, *alone, *assisted]
-    pilot.train(shown, [0])
-    best, server_only = _cheapest(pilot, assisted), _cheapest(pilot, alone)
-    pilot.train([fedavg, server_only, best], range(SEEDS))
-    sizes = {ground.server_samples: pilot.accuracy(best, [0])}
-    larger = [
-        Arm("safari", best.q, best.steps, max(1, round(factor * ground.server_samples)))
-        for factor in SIZE_FACTORS
-    ]
-    possible = [arm for arm in larger if pilot.can_train(arm)]
-    if pilot.seconds_left > 0:
-        pilot.train(possible, [0])
-        sizes |= {arm.server_samples: pilot.accuracy(arm) for arm in possible if arm.server_samples}
-    over_fedavg, over_server = pilot.gain(best, fedavg), pilot.gain(best, server_only)
-    assert over_fedavg is not None
-    assert over_server is not None
+    alone = [Arm("server-only", steps=count) for count in steps]
+    tried = [FEDAVG, *alone, *assisted]
+    pilot.train([OWN, *tried], range(FIRST_FOLDS))
+    ranked = sorted(assisted, key=lambda arm: -pilot.metric.sign * pilot.score(arm).mean)
+    server_only = max(alone, key=lambda arm: pilot.metric.sign * pilot.score(arm).mean)
+    finalists = [FEDAVG, server_only, *ranked[:FINALISTS]]
+    pilot.train([OWN, *finalists], range(FOLDS))
+    best = max(ranked[:FINALISTS], key=lambda arm: pilot.metric.sign * pilot.score(arm).mean)
+    sizes = _sizes(pilot, best, ground)
     return Advice(
+        metric=pilot.metric,
         ground=ground,
         rounds=pilot.rounds,
         asked_rounds=pilot.spec.tables["train"]["rounds"],
-        fedavg=fedavg,
+        scores={arm: pilot.score(arm) for arm in (OWN, *tried)},
+        over_own={arm: pilot.gain(arm, OWN, len(tried)) for arm in finalists},
         server_only=server_only,
         best=best,
-        arms={arm: pilot.accuracy(arm) for arm in shown},
-        last={arm: pilot.last(arm) for arm in shown},
-        over_fedavg=over_fedavg,
-        over_server=over_server,
-        sizes=dict(sorted(sizes.items())),
+        over_fedavg=pilot.gain(best, FEDAVG),
+        over_server=pilot.gain(best, server_only),
+        sizes=sizes,
         seconds=began - pilot.seconds_left,
         allowed_seconds=pilot.seconds,
     )
 
 
-def _cheapest(pilot: Pilot, arms: list[Arm]) -> Arm:
-    """Of those as good as the best, the one that asks the clients, then the server, least."""
-    top = max(pilot.accuracy(arm).mean for arm in arms)
-    close = [arm for arm in arms if pilot.accuracy(arm).mean >= top - CLOSE]
-    return min(close, key=lambda arm: (arm.q or 0.0, arm.steps or 0))
+def _sizes(pilot: Pilot, best: Arm, ground: Ground) -> dict[int, tuple[Estimate, Estimate]]:
+    """The score of the best arm with fewer and with more server samples, and what that changes."""
+    if pilot.server_is_given or pilot.seconds_left <= 0:
+        return {}
+    arms = [
+        Arm(best.name, best.q, best.steps, max(FOLDS, round(factor * ground.server_samples)))
+        for factor in SIZE_FACTORS
+    ]
+    possible = [arm for arm in arms if pilot.can_train(arm)]
+    pilot.train(possible, range(FOLDS))
+    return {
+        arm.server_samples: (pilot.score(arm), pilot.gain(arm, best))
+        for arm in possible
+        if arm.server_samples
+    }
+
+
+def named(arm: Arm) -> str:
+    """An arm in words."""
+    if arm == OWN:
+        return "your spec"
+    if arm.name == "safari":
+        return f"SAFARI with q = {arm.q:g} and {arm.steps} server steps a round"
+    return "FedAvg" if arm == FEDAVG else f"server-only training with {arm.steps} steps a round"
 
 
 def reasons(advice: Advice) -> list[str]:
     """Sentences: what was measured, and what follows."""
-    ground, best = advice.ground, advice.best
-    lines = [_coverage_words(ground), _bias_words(ground)]
-    lines.append(f"SAFARI over FedAvg: {_points(advice.over_fedavg)}; over server-only training: "
-                 f"{_points(advice.over_server)}.")  # fmt: skip
-    if not (advice.need_server_data and advice.clients_help):
-        return [*lines, *_sure(advice)]
-    rivals = [arm for arm in advice.arms if arm.name == "safari"]
-    top = max(rivals, key=lambda arm: advice.arms[arm].mean)
-    if top == best:
-        chosen = "the best of those tried, and no cheaper one comes near"
+    lines = [_coverage_words(advice.ground), _bias_words(advice.ground)]
+    lines += [
+        _against("The server's samples", "FedAvg", advice.over_fedavg, advice),
+        _against("The clients", "server-only training", advice.over_server, advice),
+    ]
+    return [*lines, *_size_words(advice), *_sure(advice)]
+
+
+def _against(what: str, other: str, gain: Estimate, advice: Advice) -> str:
+    points = _points(gain, advice.metric)
+    if gain.low > 0:
+        found = f"{what} help: {named(advice.best)} beats {other} by {points}."
+    elif gain.high < 0:
+        found = f"{what} do harm: {named(advice.best)} is {points} against {other}."
     else:
-        chosen = (
-            f"within {CLOSE} points of the best (q = {top.q:g} with {top.steps} steps), "
-            "and it asks the clients less"
-        )
-    fall = advice.arms[best].mean - advice.last[best]
-    lines.append(
-        f"q = {best.q:g} and {best.steps} server steps a round: {chosen}. After client rounds the model is "
-        f"{fall:.1f} points worse on average than what the server left, which is what SAFARI delivers."
-    )
-    lines.append(_size_words(advice))
-    return [*lines, *_sure(advice)]
+        found = f"{what} make no difference that {gain.count} folds can show: {points} against {other}."
+    return found
 
 
 def _coverage_words(ground: Ground) -> str:
     covered = ground.coverage
     if not ground.excluded:
         return f"All {ground.clients} clients can take part, and hold {len(covered.covered_classes)} classes."
-    return (
-        f"{ground.excluded} of {ground.clients} clients never take part; the others hold "
-        f"{len(covered.covered_classes)} classes, {100 * covered.covered_mass:.0f} % of the samples: "
-        f"training on them alone cannot exceed {100 * covered.accuracy_ceiling:.1f} %."
-    )
+    return f"{ground.excluded} of {ground.clients} clients never take part. {covered}"
 
 
 def _bias_words(ground: Ground) -> str:
@@ -202,38 +200,25 @@ def _bias_words(ground: Ground) -> str:
     )
 
 
-def _size_words(advice: Advice) -> str:
-    known = advice.sizes
-    here = advice.ground.server_samples
-    others = ", ".join(
-        f"{size:,} samples: {found.mean:.1f} % ({found.mean - known[here].mean:+.1f}, one seed)"
-        for size, found in known.items()
-        if size != here
-    )
-    if not others:
-        return f"The server's {here:,} samples: no other number was tried."
-    bigger = [size for size in known if size > here and known[size].mean - known[here].mean > MATTERS]
-    if max(known) == here:
-        word = "more could not be tried, the data have no samples to spare"
-    else:
-        word = f"more is worth collecting, {max(bigger):,} at least" if bigger else "more would add little"
-    return f"The server's {here:,} samples give {known[here].mean:.1f} %; {others}: {word}."
+def _size_words(advice: Advice) -> list[str]:
+    here, found = advice.ground.server_samples, []
+    for size, (_, gain) in advice.sizes.items():
+        word = "no difference that can be told"
+        if gain.low > 0:
+            word = "more samples are worth collecting" if size > here else "fewer did better here"
+        elif gain.high < 0:
+            word = "worse"
+        points = _points(gain, advice.metric)
+        found.append(f"{size:,} server samples instead of {here:,}: {points}; {word}.")
+    return found
 
 
 def _sure(advice: Advice) -> list[str]:
     lines = [
-        f"Rests on {SEEDS} seeds of FedAvg, of server-only training and of the best SAFARI, one of all "
-        "else, judged on the test set; a recommendation takes the cheapest setting within "
-        f"{CLOSE} points of the best."
+        f"Judged by {advice.metric.words} on held-out samples of the server's, in {FOLDS} folds, never on "
+        f"the test set. Differences are paired; their intervals (95 %) allow for {advice.tried} settings tried "
+        "and for folds that share samples."
     ]
-    for other, gain in (("FedAvg", advice.over_fedavg), ("server-only training", advice.over_server)):
-        if gain.count > 1 and gain.low < MATTERS < gain.high:
-            lines.append(f"Whether SAFARI beats {other} by {MATTERS} points, {gain.count} seeds cannot tell.")
-    if advice.seconds > OVERRUN * advice.allowed_seconds:
-        lines.append(
-            f"It took {advice.seconds:.0f} s instead of {advice.allowed_seconds:g}: compiling, and at least "
-            f"{LEAST_ROUNDS} rounds of every run, take that long here."
-        )
     if advice.rounds < advice.asked_rounds:
         lines.append(
             f"The pilot took {advice.rounds} of {advice.asked_rounds} rounds, for want of time; "
@@ -242,10 +227,14 @@ def _sure(advice: Advice) -> list[str]:
     return lines
 
 
-def _points(found: Estimate) -> str:
-    if found.count < 2:
-        return f"{found.mean:+.1f} points (one seed)"
-    return f"{found.mean:+.1f} points ({found.low:+.1f} to {found.high:+.1f})"
+def _points(found: Estimate, metric: Metric) -> str:
+    digits = 3 if metric.name == "loss" else 1
+    interval = f" ({found.low:+.{digits}f} to {found.high:+.{digits}f})" if found.count > 1 else ""
+    return f"{found.mean:+.{digits}f}{metric.unit}{interval}"
+
+
+def _plain(found: Estimate | None) -> dict[str, Any] | None:
+    return None if found is None else asdict(found)
 
 
 def _without_nan(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The pilot: a few runs around a spec, from which advice is given."""
+"""The pilot: a few runs around a spec, scored on samples that the server holds out."""
 
 import math
 import time
@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
+from safari.advise.metric import Metric
 from safari.data import Coverage
 from safari.devices import cores, on_cpu
 from safari.engine.diagnostics import Observer
@@ -20,7 +20,7 @@ from safari.errors import InputError
 from safari.experiment.spec import Spec, complete
 from safari.experiment.sweep import SweepSpec, make_cell
 from safari.experiment.sweep.cells import DATA_SEED, EXCLUSION_SEED, SEED
-from safari.report.statistics import Estimate, estimate, paired
+from safari.report.statistics import Estimate, estimate, paired_over_folds
 
 LOOKS = 10
 WARM_ROUNDS = 25
@@ -28,15 +28,21 @@ WARM_ROUNDS = 25
 SPARE = 1.3
 """Runs beside each other are slower than one alone."""
 LEAST_ROUNDS = 20
+FOLDS = 6
+HELD_OUT = 1 / FOLDS
+"""The share of the server's samples that a run is scored on; the folds go through all of them."""
 Sweep = Callable[[SweepSpec, Path], pl.DataFrame]
 """Carries a sweep out in a folder and returns its results."""
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to train: an algorithm, and for SAFARI its q, steps and server samples."""
+    """One way to train: an algorithm, and for SAFARI its q, steps and server samples.
 
-    name: str
+    Without a name it is the spec as the user wrote it.
+    """
+
+    name: str | None = None
     q: float | None = None
     steps: int | None = None
     server_samples: int | None = None
@@ -50,14 +56,6 @@ class Arm:
             "data.server.samples": self.server_samples,
         }
         return {key: value for key, value in keys.items() if value is not None}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A run of an arm: accuracy of what it delivers, and after its last rounds."""
-
-    accuracy: float
-    last: float
 
 
 @dataclass(frozen=True)
@@ -82,20 +80,30 @@ class Ground:
 
 @dataclass
 class Pilot:
-    """Runs arms around `given` (the tables of a spec), into `folder`, within about `seconds`."""
+    """Runs arms around `given` (the tables of a spec), into `folder`, within about `seconds`.
+
+    The federations of its runs hold the server's held-out samples in the place of the test set, which no
+    run of the pilot sees.
+    """
 
     given: dict[str, Any]
     folder: Path
     sweep: Sweep
     seconds: float
+    metric: Metric
     rounds: int = 0
-    outcomes: dict[Arm, dict[int, Outcome]] = field(default_factory=dict)
+    outcomes: dict[Arm, dict[int, float]] = field(default_factory=dict)
     _began: float = field(default_factory=time.monotonic)
     _sweeps: int = 0
 
     @cached_property
     def spec(self) -> Spec:
         return complete(self.given)
+
+    @property
+    def server_is_given(self) -> bool:
+        """Whether the server's samples come from a file, and not from a draw of any size."""
+        return isinstance(self.spec.tables["data"]["server"], str)
 
     @property
     def seconds_left(self) -> float:
@@ -106,8 +114,10 @@ class Pilot:
 
         `observed` are the diagnostics of a run of this spec: its last rounds are taken instead.
         """
-        spec = complete({**self.given, "algorithm": {**self.given.get("algorithm", {}), "name": "safari"}})
+        settings = {"algorithm.name": "safari", **self._held_out(0)}
+        spec = make_cell(self.given, settings).spec
         run = spec.prepare()
+        self.metric.check_class(run.task.federation.dataset.labels)
         check_fits(run)
         training = Training(run)
         while training.done < min(WARM_ROUNDS, run.rounds) and not training.finished:
@@ -120,7 +130,7 @@ class Pilot:
             coverage=federation.coverage(run.roster.absent(run.streams, run.rounds)),
             excluded=len(excluded),
             clients=federation.size,
-            server_samples=federation.server_samples,
+            server_samples=federation.server_samples + federation.validation_most,
             local_steps=int(algorithm.clients.steps(federation.median_size)),
             gradient=_of(seen, "gradient"),
             bias=_of(seen, "bias_available"),
@@ -137,25 +147,35 @@ class Pilot:
         affordable = self.seconds_left * beside / (runs * ground.round_seconds * SPARE)
         self.rounds = max(min(wanted, int(affordable)), min(wanted, LEAST_ROUNDS))
 
-    def train(self, arms: Iterable[Arm], seeds: Sequence[int]) -> None:
-        """Run every arm under every seed, but for those that have been."""
-        wanted = [(arm, seed) for arm in arms for seed in seeds if seed not in self.outcomes.get(arm, {})]
-        cells = {}
-        for arm, seed in wanted:
-            settings = {**arm.settings, **self._seeds(seed), "train.rounds": self.rounds}
-            cells[make_cell(self.given, settings).key] = (arm, seed, settings)
+    def train(self, arms: Iterable[Arm], folds: Sequence[int]) -> None:
+        """Run every arm on every fold, but for those that have been."""
+        wanted = [(arm, fold) for arm in arms for fold in folds if fold not in self.outcomes.get(arm, {})]
+        cells: dict[str, list[tuple[Arm, int]]] = {}
+        settings = {}
+        for arm, fold in wanted:
+            asked = self._settings(arm, fold)
+            key = make_cell(self.given, asked).key
+            cells.setdefault(key, []).append((arm, fold))
+            settings[key] = asked
         if not cells:
             return
         self._sweeps += 1
-        spec = SweepSpec(self.given, tuple(settings for _, _, settings in cells.values()))
+        spec = SweepSpec(self.given, tuple(settings.values()))
         for row in self.sweep(spec, self.folder / f"pilot-{self._sweeps}").to_dicts():
-            arm, seed, _ = cells[row["cell"]]
-            self.outcomes.setdefault(arm, {})[seed] = _outcome(row)
+            for arm, fold in cells[row["cell"]]:
+                self.outcomes.setdefault(arm, {})[fold] = self.metric.of(row)
+
+    def _settings(self, arm: Arm, fold: int) -> dict[str, Any]:
+        rounds = {"train.rounds": self.rounds}
+        return {**arm.settings, **self._seeds(fold), **self._held_out(fold), **rounds}
+
+    def _held_out(self, fold: int) -> dict[str, Any]:
+        return {"data.validation": HELD_OUT, "data.fold": fold, "data.score": "validation"}
 
     def can_train(self, arm: Arm) -> bool:
         """Whether the data allow it (a larger server set may not be there)."""
         try:
-            make_cell(self.given, {**arm.settings, "train.rounds": 1}).spec.federation()
+            make_cell(self.given, {**self._settings(arm, 0), "train.rounds": 1}).spec.federation()
         except InputError:
             return False
         return True
@@ -170,32 +190,19 @@ class Pilot:
             found[EXCLUSION_SEED] = given_part["seed"]
         return found
 
-    def accuracy(self, arm: Arm, seeds: Sequence[int] | None = None) -> Estimate:
-        """In percent, over `seeds` (default: all that it was trained under)."""
-        found = self.outcomes[arm]
-        return estimate([100 * found[seed].accuracy for seed in (found if seeds is None else seeds)])
+    def score(self, arm: Arm) -> Estimate:
+        """The metric, over the folds."""
+        return estimate(list(self.outcomes[arm].values()))
 
-    def last(self, arm: Arm) -> float:
-        """In percent: the mean of the last ten evaluated rounds, over the seeds."""
-        return float(np.mean([100 * one.last for one in self.outcomes[arm].values()]))
-
-    def gain(self, arm: Arm, over: Arm) -> Estimate | None:
-        """In points, seed by seed."""
+    def gain(self, arm: Arm, over: Arm, tried: int = 1) -> Estimate:
+        """By how much the metric is better, fold by fold; `arm` is the best of several that were `tried`."""
+        sign = self.metric.sign
         mine, theirs = (
-            {seed: 100 * one.accuracy for seed, one in self.outcomes[which].items()} for which in (arm, over)
+            {fold: sign * value for fold, value in self.outcomes[which].items()} for which in (arm, over)
         )
-        return paired(mine, theirs)
-
-
-def _outcome(row: dict[str, Any]) -> Outcome:
-    """Delivered accuracy is averaged over the last ten evaluated rounds: single ones swing."""
-    last = row["accuracy_round_last10"]
-    broken = row["diverged_at"] is not None
-    delivered = float(np.mean(row["curve_accuracy"][-10:])) if row["curve_accuracy"] else None
-    return Outcome(
-        0.0 if broken or delivered is None else delivered,
-        0.0 if broken or last is None else last,
-    )
+        found = paired_over_folds(mine, theirs, HELD_OUT, tried)
+        assert found is not None, "all arms that are compared were trained on the same folds"
+        return found
 
 
 def _of(seen: pl.DataFrame, column: str) -> Estimate:

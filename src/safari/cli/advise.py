@@ -27,13 +27,20 @@ def advise_command(
         Path | None,
         typer.Option("--pilot", help="A run of SPEC with diagnostics, to take bias and noise from."),
     ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", help="About how long the pilot may take.")] = 75.0,
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric", help="accuracy, balanced_accuracy, macro_f1, worst_recall, auc, loss, recall:CLASS."
+        ),
+    ] = "balanced_accuracy",
+    seconds: Annotated[float, typer.Option("--seconds", help="About how long the pilot may take.")] = 90.0,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
-    """Recommend q, server steps and server samples for SPEC, from a pilot (into runs/advise-NAME)."""
+    """Say whether another algorithm, q or number of server steps beats SPEC (into runs/advise-NAME)."""
     with command():
         from safari.advise import Pilot, advise
-        from safari.advise.advice import reasons
+        from safari.advise.advice import named, reasons
+        from safari.advise.metric import Metric
         from safari.cli.run import free_folder
         from safari.cli.sweep import carry_out
         from safari.errors import check_positive
@@ -43,20 +50,20 @@ def advise_command(
 
         check_positive("--seconds", seconds)
         given = apply_overrides(read_toml(Path(spec[0])), spec[1:])
-        described = complete(given)
+        described, goal = complete(given), Metric(metric)
         path = out or free_folder(Path("runs"), f"advise-{Path(spec[0]).stem}")
         refuse_existing(path)
         observed = _diagnostics(pilot, described) if pilot is not None else None
         signals.tell(path, f"there is no advice yet, and {path} may be deleted", new=True)
-        runs = Pilot(given, path, lambda cells, folder: carry_out(folder, cells, given, quiet), seconds)
+        runs = Pilot(given, path, lambda cells, folder: carry_out(folder, cells, given, quiet), seconds, goal)
         found = advise(runs, observed)
         write_file(path / "advice.json", (json.dumps(found.to_json(), indent=2) + "\n").encode())
-        show(advice_table(found.arms, found.last))
+        show(advice_table(found.scores, found.over_own, goal.words, named))
         print(found.verdict)
         for line in reasons(found):
             print(f"- {line}")
-        named = {override.partition("=")[0] for override in found.overrides}
-        kept = [override for override in spec[1:] if override.partition("=")[0] not in named]
+        changed = {override.partition("=")[0] for override in found.overrides}
+        kept = [override for override in spec[1:] if override.partition("=")[0] not in changed]
         print(shlex.join(["safari", "run", spec[0], *kept, *found.overrides]))
         print(path / "advice.json")
 

@@ -19,7 +19,7 @@ from safari.data.samples import Samples
 from safari.data.scaling import fitted
 from safari.data.server_set import ServerSet, split_held_out
 from safari.data.sources import File, Source, load
-from safari.errors import InputError, check, check_choice, check_seed
+from safari.errors import InputError, check, check_choice, check_count, check_seed
 from safari.randomness import host_stream
 from safari.registry import Noun
 
@@ -39,6 +39,7 @@ def federate(
     augment: bool | None = None,
     folder: str | None = None,
     validation: float = 0.0,
+    fold: int = 0,
     score: Literal["test", "validation"] = "test",
     seed: int = 0,
 ) -> Federation:
@@ -60,6 +61,8 @@ def federate(
             fetched ones). Only for a `source` that is a name.
         validation: the share of the server's samples that is held out, class by class. Nobody trains on
             them; what chooses among models or settings looks at them, never at the test set.
+        fold: which of the parts is held out: 0 to 4, for example, go through all samples where `validation`
+            is 0.2. Only with `validation`.
         score: the samples that models are scored on. `validation` puts the held-out samples in the place
             of the test set, which the federation then does not hold.
         seed: draws the partition and the server's samples; the seed of training is another one.
@@ -91,10 +94,12 @@ def federate(
     augment = dataset.augment if augment is None else augment
     check(not augment or len(dataset.shape) == 3, "augment", augment, "needs images")
     check(0.0 <= validation < 1.0, "validation", validation, "must be at least 0 and below 1")
+    check_count("fold", fold, least=0)
+    check(fold == 0 or validation > 0, "fold", fold, "needs held-out samples: set validation")
     check_choice("score", score, ("test", "validation"))
     drawn = server if isinstance(server, ServerSet) else ServerSet()
     taken = _server_samples(dataset, drawn, seed)
-    held, held_out = split_held_out(taken, np.asarray(dataset.y)[taken], validation)
+    held, held_out = split_held_out(taken, np.asarray(dataset.y)[taken], validation, fold)
     check(score == "test" or len(held_out) > 0, "score", score, "needs held-out samples: set validation")
     dataset = fitted(dataset, held)
     rng = host_stream(seed, "partition")

@@ -92,11 +92,14 @@ class ServerSet(Noun):
         return rng.permutation(chosen)
 
 
-def split_held_out(samples: np.ndarray, labels: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+def split_held_out(
+    samples: np.ndarray, labels: np.ndarray, share: float, fold: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """The server's samples apart: those to train on, and a `share` of each class that is held out.
 
-    The last samples of a class are held out; the samples come in random order. Shares are rounded so that
-    they add up over the classes, and every class keeps a sample to train on.
+    The last samples of a class are held out, or in another `fold` those before them; the samples come in
+    random order. Shares are rounded so that they add up over the classes, and every class keeps a sample
+    to train on.
     """
     out = np.zeros(len(samples), bool)
     owed = 0.0
@@ -105,5 +108,6 @@ def split_held_out(samples: np.ndarray, labels: np.ndarray, share: float) -> tup
         owed += share * len(mine)
         count = min(round(owed), len(mine) - 1)
         owed -= count
+        mine = np.roll(mine, round(fold * share * len(mine)))
         out[mine[len(mine) - count :]] = True
     return samples[~out], samples[out]

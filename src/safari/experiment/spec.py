@@ -31,7 +31,7 @@ TABLES = ("data", "participation", "model", "algorithm", "train")
 NOT_TRAIN = ("federation", "algorithm", "model", "participation", "on_progress")
 """Arguments of `train` that have a table of their own, or none."""
 
-FEDERATE = ("augment", "validation", "score", "seed")
+FEDERATE = ("augment", "validation", "fold", "score", "seed")
 """Keys of `[data]` that `federate` takes as they are, whatever the source."""
 
 MADE_BY_MODULE = ("key", "shape", "classes")
