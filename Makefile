@@ -38,7 +38,7 @@ release: .venv-release/ready ## sdist and wheel into dist/; the demo from the wh
 bench: .venv/ready-dev ## safari against a plain PyTorch loop, the same job, interleaved (needs MNIST)
 	$(BIN)/python benchmarks/peers --jobs a --only safari,pytorch --out runs/bench.json
 
-bench-advise: .venv/ready ## safari advise within a full grid over q and server steps (needs the data)
+bench-advise: .venv/ready ## whether the advice of safari advise holds on fresh seeds (needs MNIST)
 	$(BIN)/python benchmarks/advise.py
 
 bench-flower: .venv/ready-dev ## what SAFARI costs over stock FedAvg in Flower's simulation

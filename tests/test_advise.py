@@ -1,16 +1,13 @@
 """Advice on federations where the right answer is known."""
 
 import json
-from dataclasses import replace
+import shlex
 
 import pytest
 from typer.testing import CliRunner
 
-from safari.advise.advice import Advice, reasons
-from safari.advise.pilot import Arm, Ground
+from safari.advise.metric import Metric
 from safari.cli import app
-from safari.data import Coverage
-from safari.report.statistics import estimate
 
 COMMON = """
 [train]
@@ -20,6 +17,7 @@ evaluate_every = 2
 batch_size = 10
 [algorithm.server]
 batch_size = 10
+[algorithm]
 """
 MISSING = """
 [data.partition]
@@ -45,30 +43,47 @@ def advise(tmp_path, text, *options):
     return CliRunner().invoke(app, ["advise", str(spec), "--out", f"{tmp_path}/out", "--quiet", *options])
 
 
-@pytest.mark.parametrize(
-    ("tables", "verdict", "recommended"),
-    [
-        (MISSING, "Clients add nothing here", "algorithm.name=server-only"),
-        (ALIKE, "You do not need server data", "algorithm.name=fedavg"),
-    ],
-    ids=["a hundred server samples teach the digits", "clients alike"],
-)
-def test_the_verdict_is_what_the_federation_asks_for(tmp_path, tables, verdict, recommended):
-    shown = advise(tmp_path, tables + COMMON)
+def advice_on(tmp_path, text, *options):
+    shown = advise(tmp_path, text, *options)
     assert shown.exit_code == 0, shown.output
-    assert verdict in shown.output
-    found = json.loads((tmp_path / "out" / "advice.json").read_text())
-    assert found["recommended"][0] == recommended
-    assert len(found["measured"]["accuracy"]) == 9
+    text = (tmp_path / "out" / "advice.json").read_text()
+    assert "NaN" not in text
+    found = json.loads(text)
     assert all(reason in shown.output for reason in found["reasons"])
-    assert "NaN" not in (tmp_path / "out" / "advice.json").read_text()
+    assert found["verdict"] in shown.output
+    return shown.output, found
+
+
+def test_who_trains_without_the_missing_digits_is_told_to_use_the_server(tmp_path):
+    shown, found = advice_on(tmp_path, MISSING + COMMON + 'name = "fedavg"\n')
+    assert found["verdict"].startswith("Change your spec: ")
+    assert found["recommended"][0] in ("algorithm.name=safari", "algorithm.name=server-only")
+    assert shlex.join(["safari", "run", f"{tmp_path}/spec.toml", *found["recommended"]]) in shown
+    assert "The server's samples help" in shown
+
+
+def test_where_clients_are_alike_nothing_is_gained_and_it_says_so(tmp_path):
+    shown, found = advice_on(tmp_path, ALIKE + COMMON)
+    assert found["verdict"] == (
+        "Keep your spec: none of 11 other settings is better by balanced accuracy beyond doubt."
+    )
+    assert found["recommended"] == []
+    assert f"safari run {tmp_path}/spec.toml\n" in shown
+
+
+def test_the_pilot_cannot_reach_the_test_set(tmp_path):
+    advice_on(tmp_path, MISSING + COMMON, "--seconds", "1")
+    plans = list((tmp_path / "out").glob("pilot-*/cells.json"))
+    assert plans
+    for plan in plans:
+        for cell in json.loads(plan.read_text())["cells"]:
+            assert cell["data.score"] == "validation"
+            assert cell["data.validation"] > 0
 
 
 def test_little_time_makes_a_short_pilot_and_it_says_so(tmp_path):
-    shown = advise(tmp_path, MISSING + COMMON.replace("40", "4000"), "--seconds", "1")
-    assert shown.exit_code == 0, shown.output
-    assert "20 of 4000 rounds, for want of time" in shown.output
-    assert "s instead of 1: compiling" in shown.output
+    shown, _ = advice_on(tmp_path, MISSING + COMMON.replace("40", "4000"), "--seconds", "1")
+    assert "20 of 4000 rounds, for want of time" in shown
 
 
 def test_a_pilot_run_wants_diagnostics(tmp_path):
@@ -89,50 +104,43 @@ def test_a_pilot_run_must_be_of_the_same_federation(tmp_path):
     assert "its [participation] differs" in shown.output
 
 
-def test_without_server_samples_there_is_nothing_to_advise(tmp_path):
-    shown = advise(tmp_path, "[data.server]\nsamples = 0\n")
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("[data.server]\nsamples = 5\n", (), "data.server.samples"),
+        ("", ("--metric", "acuracy"), "did you mean accuracy"),
+        ("", ("--metric", "recall:twelve"), "recall:twelve"),
+        ("", ("--seconds", "0"), "--seconds"),
+    ],
+    ids=["too few server samples", "no such metric", "no such class", "no time"],
+)
+def test_what_cannot_be_advised_on_is_refused(tmp_path, text, options, said):
+    shown = advise(tmp_path, text, *options)
     assert shown.exit_code == 2
-    assert "data.server.samples" in shown.output
+    assert said in shown.output
+    assert shown.output.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
-FEDAVG, ALONE = Arm("fedavg"), Arm("server-only", steps=10)
-LOW, HIGH = Arm("safari", 0.2, 10), Arm("safari", 0.8, 10)
-ADVICE = Advice(
-    ground=Ground(
-        Coverage((0, 1, 2), 0.6, 0.6), 4, 10, 100, 10, *[estimate([1.0, 1.1])] * 4, round_seconds=0.1
-    ),
-    rounds=40,
-    asked_rounds=40,
-    fedavg=FEDAVG,
-    server_only=ALONE,
-    best=LOW,
-    arms={arm: estimate([value]) for arm, value in {FEDAVG: 56, ALONE: 80, LOW: 85, HIGH: 85.2}.items()},
-    last={FEDAVG: 56, ALONE: 80, LOW: 81, HIGH: 70},
-    over_fedavg=estimate([29.0, 29.5, 28.5]),
-    over_server=estimate([5.0, 5.5, 4.5]),
-    sizes={25: estimate([79]), 100: estimate([85]), 400: estimate([88])},
-    seconds=10,
-    allowed_seconds=75,
+ROW = {
+    "diverged_at": None,
+    "loss": 0.4,
+    "auc": 0.9,
+    "classes": ["flu", "sepsis"],
+    "curve_accuracy": [0.0] * 5 + [0.8, 0.9] * 5,
+    "curve_recall": [[1.0, 0.0]] * 5 + [[0.9, 0.2], [0.7, 0.4]] * 5,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("accuracy", 85.0), ("recall:sepsis", 30.0), ("worst_recall", 30.0), ("auc", 90.0), ("loss", 0.4)],
 )
+def test_shares_are_means_over_the_last_ten_evaluated_rounds(name, value):
+    assert Metric(name).of(ROW) == pytest.approx(value)
 
 
-def test_both_together_are_recommended_with_a_reason_for_each_number():
-    words = " ".join(reasons(ADVICE))
-    assert ADVICE.verdict.startswith("Use SAFARI")
-    assert ADVICE.overrides == ["algorithm.name=safari", "algorithm.q=0.2", "algorithm.server.steps=10"]
-    assert "within 0.3 points of the best (q = 0.8 with 10 steps)" in words
-    assert "4.0 points worse on average" in words
-    assert "more is worth collecting, 400 at least" in words
-    assert ADVICE.setting == {"algorithm": "safari", "q": 0.2, "steps": 10, "server_samples": 100}
-    assert "cannot tell" not in words
-
-
-def test_what_three_seeds_cannot_tell_is_said():
-    unsure = replace(ADVICE, over_server=estimate([5.0, -4.0, 1.0]))
-    assert "beats server-only training by 0.5 points, 3 seeds cannot tell" in " ".join(reasons(unsure))
-
-
-def test_a_larger_server_set_that_was_not_tried_is_not_judged():
-    known = {25: estimate([79]), 100: estimate([85])}
-    assert "more could not be tried" in " ".join(reasons(replace(ADVICE, sizes=known)))
+def test_of_losses_the_smaller_is_better():
+    assert Metric("loss").sign == -1
+    assert Metric("loss").of({**ROW, "diverged_at": 3}) > 1e9
+    assert Metric("accuracy").of({**ROW, "diverged_at": 3}) == 0

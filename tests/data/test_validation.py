@@ -44,3 +44,10 @@ def test_without_validation_everything_is_as_it_was():
     assert federation.validation_most == 0
     with pytest.raises(safari.InputError, match="needs held-out samples"):
         safari.federate("digits", score="validation")
+
+
+def test_the_folds_go_through_all_samples_of_the_server():
+    labels = np.repeat([0, 1], [40, 10])
+    parts = [split_held_out(np.arange(50), labels, 0.2, fold)[1] for fold in range(5)]
+    assert sorted(np.concatenate(parts).tolist()) == list(range(50))
+    assert all(np.bincount(labels[part]).tolist() == [8, 2] for part in parts)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from safari.report.page import render
-from safari.report.statistics import band, deviation, estimate, is_tie, paired
+from safari.report.statistics import band, deviation, estimate, is_tie, paired, paired_over_folds
 from safari.report.sweep_page import sweep_page
 from safari.report.sweeps import differences, grouped, short, varied
 from safari.report.tables import difference_table
@@ -160,3 +160,16 @@ def test_figures_never_have_too_many_lines_nor_hide_them_silently(settings, valu
     assert len(drawn) == figures
     assert all(len(block.lines) <= 10 for block in drawn)
     assert all("lines are drawn" in block.caption for block in drawn if len(block.lines) < values)
+
+
+def test_folds_that_share_samples_widen_the_interval_as_nadeau_and_bengio_say():
+    first, second = {0: 3.0, 1: 5.0, 2: 4.0}, {0: 1.0, 1: 2.0, 2: 3.0}
+    found = paired_over_folds(first, second, held_out=1 / 3)
+    assert found.mean == pytest.approx(2.0)
+    assert found.high - found.mean == pytest.approx(4.302653 * 1.0 * math.sqrt(1 / 3 + 1 / 2), rel=1e-5)
+
+
+def test_the_best_of_several_needs_a_wider_interval():
+    first, second = {0: 3.0, 1: 5.0, 2: 4.0}, {0: 1.0, 1: 2.0, 2: 3.0}
+    alone, best = (paired_over_folds(first, second, 1 / 3, tried) for tried in (1, 10))
+    assert (best.high - best.mean) / (alone.high - alone.mean) == pytest.approx(14.08905 / 4.302653, rel=1e-5)

@@ -8,7 +8,6 @@ import polars as pl
 
 from safari.advise.metric import Metric
 from safari.advise.pilot import FOLDS, Arm, Ground, Pilot
-from safari.errors import check
 from safari.report.statistics import Estimate
 
 QS = (0.2, 0.5, 0.8, 0.95)
@@ -100,12 +99,6 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
     """Measure, then recommend; `observed` are diagnostics of a run of the same spec."""
     began = pilot.seconds_left
     ground = pilot.ground(observed)
-    check(
-        ground.server_samples >= FOLDS,
-        "data.server.samples",
-        ground.server_samples,
-        f"advice is judged on held-out samples of the server's: give it at least {FOLDS}",
-    )
     pilot.set_rounds(ground, COUNTED_RUNS)
     steps = sorted({max(1, round(share * ground.local_steps)) for share in STEP_SHARES})
     assisted = [Arm("safari", q, count) for q in QS for count in steps]
@@ -186,7 +179,7 @@ def _coverage_words(ground: Ground) -> str:
     covered = ground.coverage
     if not ground.excluded:
         return f"All {ground.clients} clients can take part, and hold {len(covered.covered_classes)} classes."
-    return f"{ground.excluded} of {ground.clients} clients never take part. {covered}"
+    return f"{covered}."
 
 
 def _bias_words(ground: Ground) -> str:
@@ -216,8 +209,8 @@ def _size_words(advice: Advice) -> list[str]:
 def _sure(advice: Advice) -> list[str]:
     lines = [
         f"Judged by {advice.metric.words} on held-out samples of the server's, in {FOLDS} folds, never on "
-        f"the test set. Differences are paired; their intervals (95 %) allow for {advice.tried} settings tried "
-        "and for folds that share samples."
+        f"the test set. Differences are paired; their intervals (95 %) allow for {advice.tried} settings "
+        "tried and for folds that share samples."
     ]
     if advice.rounds < advice.asked_rounds:
         lines.append(

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from safari.advise.metric import Metric
-from safari.data import Coverage
+from safari.data import Coverage, Federation
 from safari.devices import cores, on_cpu
 from safari.engine.diagnostics import Observer
 from safari.engine.size import check_fits
@@ -116,7 +116,7 @@ class Pilot:
         """
         settings = {"algorithm.name": "safari", **self._held_out(0)}
         spec = make_cell(self.given, settings).spec
-        run = spec.prepare()
+        run = spec.prepare(self._federation(spec))
         self.metric.check_class(run.task.federation.dataset.labels)
         check_fits(run)
         training = Training(run)
@@ -139,6 +139,15 @@ class Pilot:
             round_seconds=training.train_seconds * training.devices / training.done,
             place=Ground.place if observed is None else f"In the last {len(seen)} rounds of the given run",
         )
+
+    def _federation(self, spec: Spec) -> Federation:
+        try:
+            return spec.federation()
+        except InputError as error:
+            if error.key != "data.score":
+                raise
+        hint = f"advice is judged on samples that the server holds out, in {FOLDS} parts: give it more"
+        raise InputError("data.server.samples", self.spec.federation().server_samples, hint)
 
     def set_rounds(self, ground: Ground, runs: int) -> None:
         """As many rounds as the spec says, or as many as `runs` runs have time for."""
