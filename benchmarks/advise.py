@@ -1,4 +1,4 @@
-"""Whether the advice of `safari advise` holds: its setting against the user's spec, on fresh seeds, on the test set.
+"""Whether the advice of `safari advise` holds: on fresh seeds and the test set, against the user's spec.
 
     python benchmarks/advise.py            # needs MNIST (SAFARI_DATA)
     python benchmarks/advise.py digits hospitals
@@ -17,7 +17,7 @@ from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
-from safari.experiment.spec import apply_overrides, load_spec, read_toml
+from safari.experiment.spec import apply_overrides, read_toml
 from safari.experiment.sweep import SweepSpec, new_sweep
 from safari.report.statistics import estimate
 
@@ -47,8 +47,7 @@ def advice(spec, overrides, folder):
 
 def measured(spec, overrides, folder):
     """The metric on the test set, seed by seed, in percent."""
-    load_spec(spec, overrides)
-    given = apply_overrides(read_toml(spec), overrides, spec.parent)
+    given = apply_overrides(read_toml(spec), overrides)
     settings = tuple({"train.seed": seed} for seed in SEEDS)
     results = new_sweep(SweepSpec(given, settings), folder, lambda _: None, {})
     return [100 * value for value in results[METRIC]]
