@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from safari.cli import signals
-from safari.cli.session import FAILED, check_either, command, say, show
+from safari.cli.session import FAILED, TRACK, check_either, command, say, show
 from safari.errors import InputError
 
 
@@ -24,17 +24,24 @@ def compare_command(
     seeds: Annotated[int, typer.Option("--seeds", help="How many seeds, counted from train.seed.")] = 5,
     out: Annotated[Path | None, typer.Option("--out", help="The directory to make.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="A directory to go on with.")] = None,
+    track: Annotated[str | None, typer.Option("--track", help=TRACK)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Train several algorithms under the same seeds, or take finished runs; compare what they deliver."""
     with command():
         check_either("compare", spec, resume)
         names = [name.strip() for name in algorithms.split(",") if name.strip()]
-        _compare(spec or [], names, seeds, out, resume, quiet)
+        _compare(spec or [], names, seeds, out, resume, track, quiet)
 
 
 def _compare(
-    spec: list[str], algorithms: list[str], seeds: int, out: Path | None, resume: Path | None, quiet: bool
+    spec: list[str],
+    algorithms: list[str],
+    seeds: int,
+    out: Path | None,
+    resume: Path | None,
+    track: str | None,
+    quiet: bool,
 ) -> None:
     from safari.cli.run import free_folder
     from safari.cli.sweep import carry_out
@@ -50,6 +57,8 @@ def _compare(
 
     path = resume or out or free_folder(Path("runs"), f"compare-{Path(spec[0]).stem}")
     if spec and Path(spec[0]).is_dir():
+        if track is not None:
+            raise InputError("--track", track, "is for runs that are trained; these are finished")
         show(comparison_table(compare_finished([Path(one) for one in spec], path).table))
         print(path / "curves.png")
         return
@@ -60,7 +69,7 @@ def _compare(
     cells = None if resume else comparison_spec(given, algorithms, seeds)
     about = about_comparison(given, algorithms, seeds)
     signals.tell(path, f"go on with: safari compare --resume {path}", new=resume is None)
-    results = carry_out(path, cells, about, quiet)
+    results = carry_out(path, cells, about, quiet, track)
     found = write_comparison(path, results)
     show(comparison_table(found.table))
     print(path / "curves.png")

@@ -72,10 +72,13 @@ class Watch(Shown):
 
 
 class SweepWatch(Shown):
-    """Shows how far a sweep is, over all its runs; raises `Interrupted` once asked to stop."""
+    """Shows how far a sweep is, over all its runs; raises `Interrupted` once asked to stop.
 
-    def __init__(self, quiet: bool):
-        self.quiet = quiet
+    `tell` is called whenever runs have finished.
+    """
+
+    def __init__(self, quiet: bool, tell: Callable[[], None] | None = None):
+        self.quiet, self._tell, self._told = quiet, tell, 0
         self._bar = _sweep_bar() if not quiet and sys.stderr.isatty() else None
         self._task = self._bar.add_task("sweep", total=None, runs="") if self._bar else None
         self._said = time.monotonic()
@@ -90,6 +93,9 @@ class SweepWatch(Shown):
             self._said = time.monotonic()
             left = "compiling" if sweep.seconds_left is None else f"{sweep.seconds_left:,.0f} s left"
             say(f"{runs}, round {sweep.rounds_done:,}/{sweep.rounds:,}, {left}")
+        if self._tell is not None and sweep.runs_done > self._told:
+            self._told = sweep.runs_done
+            self._tell()
         if signals.asked():
             raise Interrupted
 

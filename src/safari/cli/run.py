@@ -1,13 +1,19 @@
 """`safari run`: train what a spec describes, or go on with a run."""
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from safari.cli import signals
-from safari.cli.session import STOPPED, check_either, command, say, show
+from safari.cli.session import STOPPED, TRACK, check_either, command, say, show
 from safari.errors import InputError
+
+if TYPE_CHECKING:
+    from safari.engine import Training
+    from safari.experiment.run import Watcher
 
 
 def run_command(
@@ -20,6 +26,7 @@ def run_command(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The run directory to make.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="A run directory to go on with.")] = None,
+    track: Annotated[str | None, typer.Option("--track", help=TRACK)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Train what SPEC describes, into a run directory (default: runs/NAME)."""
@@ -28,23 +35,27 @@ def run_command(
         check_either("run", None if resume and changes else spec, resume)
         if resume is not None and out is not None:
             raise InputError("--out", str(out), "cannot go with --resume: the directory is known")
-        _run(spec or [], out, resume, quiet)
+        _run(spec or [], out, resume, track, quiet)
 
 
-def _run(spec: list[str], out: Path | None, resume: Path | None, quiet: bool) -> None:
+def _run(spec: list[str], out: Path | None, resume: Path | None, track: str | None, quiet: bool) -> None:
     from safari.cli.progress import Watch
     from safari.experiment import Interrupted, load_spec, new_run, resume_run
+    from safari.experiment.checksums import read_spec
     from safari.experiment.run import read_summary
 
     path = resume or out or free_folder(Path("runs"), Path(spec[0]).stem)
     signals.tell(path, f"go on with: safari run --resume {path}", new=resume is None)
-    with Watch(quiet) as watch:
+    with ExitStack() as stack:
+        watch = stack.enter_context(Watch(quiet)).follow(path.name)
         try:
             if resume is not None:
-                if resume_run(path, watch.follow(path.name), say, spec) is None:
+                watch = tracked(watch, path, track, lambda: read_spec(path), stack)
+                if resume_run(path, watch, say, spec) is None:
                     say(f"{path} is finished already")
             else:
-                new_run(load_spec(Path(spec[0]), spec[1:]), path, watch.follow(path.name))
+                whole = load_spec(Path(spec[0]), spec[1:])
+                new_run(whole, path, tracked(watch, path, track, whole.plain, stack))
         except Interrupted:
             signals.say_the_end()
             raise typer.Exit(STOPPED) from None
@@ -57,6 +68,24 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, quiet: bool) ->
         if by_class is not None:
             show(by_class)
     print(path)
+
+
+def tracked(
+    watch: "Watcher", path: Path, track: str | None, spec: "Callable[[], dict[str, Any]]", stack: ExitStack
+) -> "Watcher":
+    """`watch`, which also tells a tracker of the run in `path`, until `stack` closes."""
+    if track is None:
+        return watch
+    from safari.experiment.tracking import TrackedRun, settings_of
+
+    tell = TrackedRun(path, track, settings_of(spec()))
+    stack.callback(tell.close)
+
+    def both(training: "Training") -> None:
+        tell(training)
+        watch(training)
+
+    return both
 
 
 def free_folder(parent: Path, stem: str) -> Path:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BAD_INPUT, FAILED, STOPPED = 2, 1, 130
 PIPED_WIDTH = 160
+TRACK = "Also tell an experiment tracker: tensorboard, mlflow or wandb."
 
 
 @contextmanager

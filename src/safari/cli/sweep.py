@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from safari.cli import signals
-from safari.cli.session import FAILED, STOPPED, check_either, command, say, show
+from safari.cli.session import FAILED, STOPPED, TRACK, check_either, command, say, show
 from safari.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def sweep_command(
         bool, typer.Option("--ties", help="Write '-' for differences within two points, as the paper does.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
+    track: Annotated[str | None, typer.Option("--track", help=TRACK)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Train every cell of a grid under every seed (default: into runs/sweep-NAME)."""
@@ -38,7 +39,7 @@ def sweep_command(
         check_either("sweep", spec, resume)
         if resume is not None and (out is not None or dry_run or share is not None):
             raise InputError("--resume", str(resume), "goes with none of --out, --share, --dry-run")
-        _sweep(spec or [], out, resume, share, ties, dry_run, quiet)
+        _sweep(spec or [], out, resume, share, ties, dry_run, track, quiet)
 
 
 def _sweep(
@@ -48,6 +49,7 @@ def _sweep(
     share: str | None,
     ties: bool,
     dry_run: bool,
+    track: str | None,
     quiet: bool,
 ) -> None:
     from safari.cli.run import free_folder
@@ -71,7 +73,7 @@ def _sweep(
         raise InputError("--resume", str(resume), "is a comparison; use `safari compare --resume`")
     about = apply_overrides(read_toml(Path(spec[0])), spec[1:]) if spec else {}
     signals.tell(path, f"go on with: safari sweep --resume {path}", new=resume is None)
-    results = carry_out(path, chosen, about, quiet)
+    results = carry_out(path, chosen, about, quiet, track)
     groups = grouped(results)
     write_file(path / "table.csv", groups.write_csv().encode())
     apart = differences(results)
@@ -84,18 +86,28 @@ def _sweep(
     finish(results)
 
 
-def carry_out(path: Path, spec: "SweepSpec | None", about: dict[str, Any], quiet: bool) -> "pl.DataFrame":
+def carry_out(
+    path: Path, spec: "SweepSpec | None", about: dict[str, Any], quiet: bool, track: str | None = None
+) -> "pl.DataFrame":
     """Start the sweep `spec` in `path`, or go on with the one that is there."""
     from safari.cli.progress import SweepWatch
     from safari.experiment import Interrupted
     from safari.experiment.sweep import new_sweep, resume_sweep
 
+    tell = None
+    if track is not None:
+        from safari.experiment.tracking import TrackedSweep
+
+        tell = TrackedSweep(path, track)
     try:
-        with SweepWatch(quiet) as watch:
-            return resume_sweep(path, watch, say) if spec is None else new_sweep(spec, path, watch, about)
+        with SweepWatch(quiet, tell) as watch:
+            done = resume_sweep(path, watch, say) if spec is None else new_sweep(spec, path, watch, about)
     except Interrupted:
         signals.say_the_end()
         raise typer.Exit(STOPPED) from None
+    if tell is not None:
+        tell()
+    return done
 
 
 def finish(results: "pl.DataFrame") -> None:

@@ -56,7 +56,8 @@ def train(
             `TrainedModel`, or the parameters themselves; not set: the model's own.
         diagnostics: estimate in every round what the theory asks for (gradients, biases, noise,
             curvature), without changing the run.
-        on_progress: called about twice a second with the training so far.
+        on_progress: called about twice a second with the training so far: its `history`, `done` of
+            `rounds`, `finished`, `result()`. What it raises ends the training.
 
     Returns:
         The delivered model, its metrics and the history of all rounds.
