@@ -81,7 +81,7 @@ def test_mlflow_reads_back_what_the_history_holds(tmp_path, monkeypatch):
         mlflow = pytest.importorskip("mlflow")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    out, history = tracked(tmp_path, "mlflow", stop_after=1)
+    _, history = tracked(tmp_path, "mlflow", stop_after=1)
     client = mlflow.MlflowClient(tracking_uri=(tmp_path / "mlruns").as_uri())
     [run] = client.search_runs([client.get_experiment_by_name("safari").experiment_id])
     assert run.data.params["algorithm.clients.name"] == "fedavg"
@@ -98,7 +98,7 @@ def test_wandb_reads_back_what_the_history_holds(tmp_path, monkeypatch):
     from wandb.sdk.internal.datastore import DataStore
 
     monkeypatch.setenv("WANDB_MODE", "offline")
-    out, history = tracked(tmp_path, "wandb")
+    _, history = tracked(tmp_path, "wandb")
     [file] = tmp_path.glob("wandb/offline-run-*/*.wandb")
     store, found = DataStore(), {}
     store.open_for_scan(str(file))

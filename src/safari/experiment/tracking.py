@@ -120,7 +120,7 @@ class MLflow(Tracker):
 
 
 class WeightsAndBiases(Tracker):
-    """A run in Weights & Biases, its files in `wandb/` beside the directory; `WANDB_MODE=offline` keeps it on this machine."""
+    """A run in Weights & Biases, its files beside the directory; `WANDB_MODE=offline` keeps it here."""
 
     library = "wandb"
 
