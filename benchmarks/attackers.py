@@ -14,14 +14,13 @@ accuracy of the delivered model; `last` in the result is that of the model after
 server round has mended.
 """
 
+import gc
 import json
 import logging
 import os
 import statistics
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
@@ -81,7 +80,6 @@ def cells() -> Iterator[tuple[float, int, str, str]]:
 
 def measured(cell: tuple[float, int, str, str]) -> dict:
     """The row of a cell."""
-    logging.getLogger("flwr").setLevel(logging.ERROR)
     q, attackers, attack, name = cell
     clients, keys = strategies(attackers)[name]
     found = [accuracy(clients(), keys, q, attack, attackers, seed) for seed in SEEDS]
@@ -91,11 +89,12 @@ def measured(cell: tuple[float, int, str, str]) -> dict:
 
 
 def main() -> None:
+    logging.getLogger("flwr").setLevel(logging.ERROR)
+    gc.freeze()  # Flower's Bulyan collects garbage after every reply
     rows = []
-    with ProcessPoolExecutor(2, get_context("spawn")) as workers:
-        for row in workers.map(measured, cells()):
-            print(*row.values(), flush=True)
-            rows.append(row)
+    for cell in cells():
+        rows.append(measured(cell))
+        print(*rows[-1].values(), flush=True)
     facts = {"rounds": ROUNDS, "seeds": list(SEEDS), "clients": CLIENTS}
     made = provenance() | {"command": "python benchmarks/attackers.py"}
     RESULT.write_text(json.dumps({**facts, "made": made, "rows": rows}, indent=1) + "\n")

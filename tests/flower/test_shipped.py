@@ -1,5 +1,6 @@
 """Each strategy that Flower ships, under SAFARI: as stock Flower runs it, restarts and all, or refused."""
 
+import gc
 import json
 import tomllib
 
@@ -16,6 +17,14 @@ from safari.flower import SafariStrategy
 from safari.flower.arrays import numpy_arrays
 
 ROUNDS = 8
+
+
+@pytest.fixture(autouse=True)
+def _little_garbage():
+    """Bulyan and QFedAvg collect garbage after every reply; what was there before need not be looked at."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def around(wrapper, **keys):
