@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from digits_app import ATTACKS, CLIENTS, Digits
+from flwr.serverapp.strategy import Krum
 from local_grid import LocalGrid
 from numpy_app import make_app, nodes, start
 
@@ -42,6 +43,16 @@ def test_the_defaults_lose_no_two_points_to_attackers(honest, attack, attackers)
 
 def test_without_bounds_one_reply_ruins_the_model(honest):
     assert carry_out("scaled", 1, norm_bound=None)[0] < honest - 0.2
+
+
+def test_an_attacker_who_is_turned_away_is_one_of_those_that_krum_counts_on():
+    krum = Krum(num_malicious_nodes=3, fraction_evaluate=0.0)
+    _, made = carry_out("scaled", 3, clients=krum)
+    kinds = made.journal.history()["kind"].to_list()
+    assert "client" in kinds
+    assert len(made.journal.history().filter(pl.col("kind") == "client")["reported"][0]) == 7
+    with pytest.raises(InputError, match=r"per_round = 8: is too few \(Krum needs 9"):
+        SafariStrategy(1.0, clients=Krum(num_malicious_nodes=3), fleet=10, per_round=8)
 
 
 def test_every_reply_has_its_length_weight_and_share_in_the_log():

@@ -137,7 +137,7 @@ def test_the_least_numbers_of_nodes_are_the_strategys(kind):
     with pytest.raises(InputError, match="5 clients connected, 6 needed"):
         carry_out(made, there=5)
     carry_out(strategy(kind(fraction_evaluate=0.0, min_train_nodes=4, min_available_nodes=6)), there=6)
-    with pytest.raises(InputError, match=r"per_round = 3: .* needs 4 \(min_train_nodes\)"):
+    with pytest.raises(InputError, match=r"per_round = 3: is too few \(.* needs 4 \(min_train_nodes\)\)"):
         strategy(kind(min_train_nodes=4), per_round=3)
     with pytest.raises(InputError, match=r"fleet = 3"):
         strategy(kind(min_train_nodes=4), fleet=3)

@@ -86,8 +86,11 @@ class Clients:
         for one in turned:
             journal.note(turn.round, "rejected", fleet, one.node, one.reason, norm=one.norm)
         if not turn.off and len(taken) < least:
-            why = f" ({self.needs.why})" if self.needs.replies == least and self.needs.why else ""
-            turn.off = f"{len(taken)} of {len(turn.cohort)} clients gave a sound reply, {least} needed{why}"
+            why = f"{least} needed{self.needs.why(least)}"
+            turn.off = f"{len(taken)} of {len(turn.cohort)} clients gave a sound reply, {why}"
+        elif not turn.off and len(taken) + len(turned) < self.needs.answers:
+            why = f"{self.needs.answers} needed{self.needs.why(self.needs.answers)}"
+            turn.off = f"{len(taken) + len(turned)} of {len(turn.cohort)} clients answered, {why}"
         if turn.off:
             journal.note(turn.round, "replaced", fleet, detail=turn.off)
             return None, None

@@ -41,12 +41,13 @@ def check_fleet(
         check_count("fleet", fleet.size)
     check(len(set(fleet.names)) == len(fleet.names), "fleet", fleet.names, "needs each name once")
     size = fleet.size or math.inf
-    check(needs.replies <= size, "fleet", fleet.size, needs.why)
+    why = f"is too few{needs.why(needs.answers)}"
+    check(needs.answers <= size, "fleet", fleet.size, why)
     check(needs.connected <= size, "fleet", fleet.size, f"min_available_nodes is {needs.connected}")
     if per_round is not None:
         check_count("per_round", per_round)
         check(per_round <= size, "per_round", per_round, f"the fleet has {size} clients")
-        check(per_round >= needs.replies, "per_round", per_round, needs.why)
+        check(per_round >= needs.answers, "per_round", per_round, why)
         check(
             needs.asked in (None, per_round), "per_round", per_round, f"its accountant counts {needs.asked}"
         )

@@ -145,7 +145,7 @@ class SafariStrategy(Strategy):
         """Log what this strategy is."""
         q = self.coin.q if isinstance(self.coin.q, AdaptiveQ) else f"{self.coin.q:g}"
         needs = self.clients.needs
-        why = f" ({needs.why})" if needs.why and needs.replies == self.min_replies else ""
+        why = needs.why(self.min_replies)
         log(INFO, "\t├──> SAFARI: q %s, %s clients a round", q, self.per_round or needs.asked or "all")
         log(INFO, "\t├──> Deadline: %g s, replies needed: %d%s", self.round_deadline, self.min_replies, why)
         if self.checkpoint is not None:
@@ -172,10 +172,8 @@ class SafariStrategy(Strategy):
         turn.cohort = tuple(online[client] for client in chosen)
         if 1 < needs.connected > len(online):
             turn.off = f"{len(online)} clients connected, {needs.connected} needed (min_available_nodes)"
-        elif len(chosen) < max(self.min_replies, needs.asked or 0):
-            least = max(self.min_replies, needs.asked or 0)
-            why = f" ({needs.why})" if needs.why and needs.replies == least else ""
-            turn.off = f"{len(chosen)} clients can be asked, {least} needed{why}"
+        elif len(chosen) < (least := max(self.min_replies, needs.answers, needs.asked or 0)):
+            turn.off = f"{len(chosen)} clients can be asked, {least} needed{needs.why(least)}"
         messages = self.clients.ask(turn, config, grid)
         for message in messages:
             self.journal.note(server_round, "asked", self.fleet, message.metadata.dst_node_id)

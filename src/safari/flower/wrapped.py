@@ -1,6 +1,6 @@
 """Any Flower strategy as the clients' part: which are refused, whom it asks, how many it needs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flwr.app import ArrayRecord
@@ -21,18 +21,24 @@ SIZES = (*FRACTIONS, "min_train_nodes", "min_evaluate_nodes", "min_available_nod
 
 @dataclass(frozen=True)
 class Needs:
-    """What a strategy needs for a client round, and which of its settings says so.
+    """What a strategy needs for a client round; `said` tells which of its settings asks for a number.
 
-    `replies`: fewer are never averaged. `connected`: with fewer the round does not begin.
+    `replies`: fewer are never averaged. `answers`: as many must answer at all; an attacker who is turned away
+    before Krum sees it is one of those that Krum counts on. `connected`: with fewer the round does not begin.
     `asked`: exactly so many are asked, where a privacy accountant counts on it. `evaluating`: so many
     clients evaluate at the least.
     """
 
     replies: int = 1
-    why: str = ""
+    answers: int = 1
     connected: int = 1
     asked: int | None = None
     evaluating: int = 1
+    said: dict[int, str] = field(default_factory=dict)
+
+    def why(self, count: int) -> str:
+        """Who asks for `count`, in brackets; nothing if nobody does."""
+        return f" ({self.said[count]})" if count in self.said else ""
 
 
 def refuse(strategy: Strategy) -> None:
@@ -45,9 +51,9 @@ def refuse(strategy: Strategy) -> None:
 
 def needs_of(strategy: Strategy) -> Needs:
     """What a strategy, with those it wraps, asks of the number of clients."""
-    replies, why, connected, asked = 1, "", 1, None
+    replies, answers, connected, asked = 1, 1, 1, None
+    said: dict[int, str] = {}
     for one in inner_strategies(strategy):
-        name = type(one).__name__
         found = {}
         if getattr(one, "fraction_train", 1.0):
             found["min_train_nodes"] = getattr(one, "min_train_nodes", 1)
@@ -57,14 +63,15 @@ def needs_of(strategy: Strategy) -> Needs:
         if isinstance(one, shipped.Bulyan):
             found["num_malicious_nodes"] = 4 * bad + 3
         elif isinstance(one, shipped.Krum | shipped.MultiKrum):
-            found["num_malicious_nodes"] = 2 * bad + 3
+            answers = 2 * bad + 3
+            said[answers] = f"{type(one).__name__} needs {answers} (num_malicious_nodes)"
         if getattr(one, "accountant", None) is not None:
             asked = found["num_sampled_clients"]
         for setting, count in found.items():
             if count > replies:
-                replies, why = count, f"{name} needs {count} ({setting})"
+                replies, said[count] = count, f"{type(one).__name__} needs {count} ({setting})"
     evaluating = max(1, attribute_of(strategy, "min_evaluate_nodes", 1))
-    return Needs(replies, why, connected, asked, evaluating)
+    return Needs(replies, max(answers, replies), connected, asked, evaluating, said)
 
 
 def show_everyone(strategy: Strategy) -> None:
