@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from safari.cli import signals
-from safari.cli.session import FAILED, TRACK, check_either, command, say, show
+from safari.cli.session import FAILED, METRIC_DEFAULT, METRIC_HELP, TRACK, check_either, command, say, show
 from safari.errors import InputError
 
 
@@ -22,6 +22,9 @@ def compare_command(
         str, typer.Option("--algorithms", help="Names, separated by commas.")
     ] = "fedavg,server-only,safari",
     seeds: Annotated[int, typer.Option("--seeds", help="How many seeds, counted from train.seed.")] = 5,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help=METRIC_HELP, show_default=METRIC_DEFAULT)
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The directory to make.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="A directory to go on with.")] = None,
     track: Annotated[str | None, typer.Option("--track", help=TRACK)] = None,
@@ -31,13 +34,14 @@ def compare_command(
     with command():
         check_either("compare", spec, resume)
         names = [name.strip() for name in algorithms.split(",") if name.strip()]
-        _compare(spec or [], names, seeds, out, resume, track, quiet)
+        _compare(spec or [], names, seeds, metric or [], out, resume, track, quiet)
 
 
 def _compare(
     spec: list[str],
     algorithms: list[str],
     seeds: int,
+    metric: list[str],
     out: Path | None,
     resume: Path | None,
     track: str | None,
@@ -53,25 +57,31 @@ def _compare(
         write_comparison,
     )
     from safari.experiment.spec import apply_overrides, read_toml
-    from safari.report.tables import comparison_table
+    from safari.report.metric_names import check_labels, metrics_named, with_own
+    from safari.report.tables import comparison_table, difference_table
 
+    metrics = metrics_named(metric)
     path = resume or out or free_folder(Path("runs"), f"compare-{Path(spec[0]).stem}")
     if spec and Path(spec[0]).is_dir():
         if track is not None:
             raise InputError("--track", track, "is for runs that are trained; these are finished")
-        show(comparison_table(compare_finished([Path(one) for one in spec], path).table))
+        show(comparison_table(compare_finished([Path(one) for one in spec], path, metrics).table, metrics))
         print(path / "curves.png")
         return
     if resume is not None and not is_comparison(resume):
         hint = "is no comparison; use `safari run --resume` or `safari sweep --resume`"
         raise InputError("--resume", str(resume), hint)
-    given = {} if resume else apply_overrides(read_toml(Path(spec[0])), spec[1:])
+    given = {} if resume else with_own(apply_overrides(read_toml(Path(spec[0])), spec[1:]), metrics)
     cells = None if resume else comparison_spec(given, algorithms, seeds)
+    if cells is not None:
+        check_labels(metrics, lambda: cells.cells()[0].spec.federation().dataset.labels)
     about = about_comparison(given, algorithms, seeds)
     signals.tell(path, f"go on with: safari compare --resume {path}", new=resume is None)
     results = carry_out(path, cells, about, quiet, track)
-    found = write_comparison(path, results)
-    show(comparison_table(found.table))
+    found = write_comparison(path, results, metrics)
+    show(comparison_table(found.table, metrics))
+    if found.differences is not None:
+        show(difference_table(found.differences, ties=False))
     print(path / "curves.png")
     if found.diverged:
         say(f"safari: diverged: {'; '.join(found.diverged)}")

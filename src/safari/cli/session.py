@@ -15,6 +15,12 @@ from safari.errors import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+METRIC_HELP = (
+    "Columns, separated by commas or given several times: accuracy, balanced_accuracy, macro_f1, auc, loss, "
+    "worst_recall, recall:CLASS, or your own function of (y, probabilities), module:function or "
+    "file.py:function."
+)
+METRIC_DEFAULT = "accuracy,balanced_accuracy,worst_recall"
 BAD_INPUT, FAILED, STOPPED = 2, 1, 130
 PIPED_WIDTH = 160
 TRACK = "Also tell an experiment tracker: tensorboard, mlflow or wandb."

@@ -1,12 +1,23 @@
 """`safari sweep`: a grid of runs, planned into few programs, in one directory."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from safari.cli import signals
-from safari.cli.session import FAILED, STOPPED, TRACK, check_either, command, say, show
+from safari.cli.session import (
+    FAILED,
+    METRIC_DEFAULT,
+    METRIC_HELP,
+    STOPPED,
+    TRACK,
+    check_either,
+    command,
+    say,
+    show,
+)
 from safari.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +35,9 @@ def sweep_command(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The directory to make.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="A directory to go on with.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help=METRIC_HELP, show_default=METRIC_DEFAULT)
+    ] = None,
     share: Annotated[
         str | None, typer.Option("--share", help="Only the part k/n of the runs, for several machines.")
     ] = None,
@@ -39,11 +53,12 @@ def sweep_command(
         check_either("sweep", spec, resume)
         if resume is not None and (out is not None or dry_run or share is not None):
             raise InputError("--resume", str(resume), "goes with none of --out, --share, --dry-run")
-        _sweep(spec or [], out, resume, share, ties, dry_run, track, quiet)
+        _sweep(spec or [], metric or [], out, resume, share, ties, dry_run, track, quiet)
 
 
 def _sweep(
     spec: list[str],
+    metric: list[str],
     out: Path | None,
     resume: Path | None,
     share: str | None,
@@ -58,10 +73,16 @@ def _sweep(
     from safari.experiment.spec import apply_overrides, read_toml
     from safari.experiment.sweep import load_sweep, plan_sweep
     from safari.paper.directory import is_reproduction
+    from safari.report.metric_names import check_labels, metrics_named, with_own
     from safari.report.sweeps import differences, grouped
     from safari.report.tables import difference_table, plan_table, sweep_table
 
+    metrics = metrics_named(metric)
     whole = load_sweep(Path(spec[0]), spec[1:]) if spec else None
+    if whole is not None:
+        whole = replace(whole, base=with_own(whole.base, metrics))
+        first = whole.cells()[0]
+        check_labels(metrics, lambda: first.spec.federation().dataset.labels)
     chosen = whole.share(share) if whole and share else whole
     if dry_run and chosen is not None:
         show(plan_table(plan_sweep(chosen).table()))
@@ -74,12 +95,12 @@ def _sweep(
     about = apply_overrides(read_toml(Path(spec[0])), spec[1:]) if spec else {}
     signals.tell(path, f"go on with: safari sweep --resume {path}", new=resume is None)
     results = carry_out(path, chosen, about, quiet, track)
-    groups = grouped(results)
+    groups = grouped(results, metrics)
     write_file(path / "table.csv", groups.write_csv().encode())
-    apart = differences(results)
+    apart = differences(results, metrics)
     if apart is not None:
         write_file(path / "differences.csv", apart.write_csv().encode())
-    show(sweep_table(groups))
+    show(sweep_table(groups, metrics))
     if apart is not None:
         show(difference_table(apart, ties))
     print(path)

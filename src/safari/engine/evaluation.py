@@ -10,7 +10,7 @@ from safari.algorithms import Task
 from safari.algorithms.task import cross_entropy
 from safari.data import Dataset
 from safari.devices import placed
-from safari.engine.metrics import Metrics
+from safari.engine.metrics import Metrics, own_metric
 from safari.engine.trained_model import TrainedModel
 from safari.models import Params
 
@@ -58,7 +58,10 @@ def evaluate(task: Task, params: Params) -> Score:
     return jax.lax.scan(add, start, jnp.arange(-(-samples // size)))[0]
 
 
-def metrics_on_test(model: TrainedModel, dataset: Dataset) -> Metrics:
-    """How good a trained model is on the test set. Host code."""
-    probabilities = model.probabilities(np.asarray(dataset.x_test))
-    return Metrics.of(np.asarray(dataset.y_test), probabilities, dataset.labels)
+def metrics_on_test(
+    model: TrainedModel, dataset: Dataset, own: tuple[str, ...]
+) -> tuple[Metrics, dict[str, float]]:
+    """How good a trained model is on the test set, and what the user's `own` functions say. Host code."""
+    probabilities, y = model.probabilities(np.asarray(dataset.x_test)), np.asarray(dataset.y_test)
+    found = {name: own_metric(name, "train.metrics")(y, probabilities) for name in own}
+    return Metrics.of(y, probabilities, dataset.labels), found

@@ -1,13 +1,14 @@
 """`Metrics`: how good a model is, class by class and on average, from its probabilities."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from safari.errors import check
+from safari.errors import InputError, check
+from safari.registry import own_class, reason
 
 MOST_CONFUSED = 256
 """With more classes than this there is no confusion matrix: it would have too many entries to read."""
@@ -221,3 +222,30 @@ class Metrics:
 
 def _known(values: np.ndarray) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(value) else value for value in values.tolist())
+
+
+def own_metric(name: str, key: str) -> Callable[[np.ndarray, np.ndarray], float]:
+    """The user's function that `module:function` or `file.py:function` names, checked when it is called.
+
+    It is given the true classes by number and the probabilities, a row a sample, and returns a number.
+
+    Raises:
+        InputError: if there is no such function; when called, if it fails or returns no number.
+    """
+    function = own_class(name, key)
+    check(callable(function), key, name, "is no function of (y, probabilities)")
+
+    def checked(y: np.ndarray, probabilities: np.ndarray) -> float:
+        try:
+            return float(function(y, probabilities))
+        except Exception as error:  # a user's function may fail in any way: all of them are bad input
+            raise InputError(key, name, f"fails on (y, probabilities): {reason(error)}") from None
+
+    return checked
+
+
+def try_own_metrics(names: Sequence[str], y: np.ndarray, classes: int, key: str) -> None:
+    """Refuse functions that fail, before anything is trained: on probabilities that know nothing."""
+    known_nothing = np.full((len(y), classes), 1 / classes)
+    for name in names:
+        own_metric(name, key)(y, known_nothing)

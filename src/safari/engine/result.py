@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -57,6 +57,10 @@ MEASURED = (
 
 COVERED = ("covered_classes", "covered_mass", "accuracy_ceiling", "exposure", "absent", "coverage")
 """What a summary says of those that never take part; unknown to the server of a fleet."""
+
+
+Measured: TypeAlias = tuple[Metrics, dict[str, float]]
+"""The metrics of a model, and what the user's own functions say of it."""
 
 
 def history_schema(columns: tuple[str, ...] = (), validated: bool = False) -> dict[str, Any]:
@@ -158,7 +162,7 @@ class Log:
     diverged_at: int | None = None
     stopped_at: int | None = None
     diagnostics: pl.DataFrame | None = None
-    measure: Callable[[], Metrics] | None = field(default=None, repr=False, compare=False)
+    measure: Callable[[], Measured] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def metrics(self) -> Metrics | None:
@@ -167,6 +171,15 @@ class Log:
         Computed when first asked for. None for a run that diverged, and for a fleet, which delivers
         a model that its server did not score by class.
         """
+        return None if self._measures is None else self._measures[0]
+
+    @cached_property
+    def own_metrics(self) -> dict[str, float]:
+        """What the functions say that `train.metrics` names, of the delivered model."""
+        return {} if self._measures is None else self._measures[1]
+
+    @cached_property
+    def _measures(self) -> Measured | None:
         return None if self.measure is None or self.diverged_at is not None else self.measure()
 
     @property
@@ -213,7 +226,8 @@ class Log:
             found = self.metrics.to_dict()
         elif self.coverage is not None:
             found = {"classes": list(self.coverage.exposure)}
-        return {name: found.get(name) for name in MEASURED}
+        own = {"metrics": self.own_metrics} if self.own_metrics else {}
+        return {name: found.get(name) for name in MEASURED} | own
 
     def _covered(self) -> dict[str, Any]:
         """What those that take part can teach, where it is known: no server sees the data of real clients."""

@@ -3,11 +3,13 @@
 A `Run` holds everything that a run is made of, a `Carry` everything that changes from round to round.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from safari.algorithms import Algorithm, Precision, Schedule, Task, Turn
@@ -24,6 +26,7 @@ from safari.engine.delivery import (
     scored,
 )
 from safari.engine.evaluation import Score, no_score
+from safari.engine.metrics import try_own_metrics
 from safari.engine.validation import Best, Validation, check_patience, no_best, not_validated, validated
 from safari.engine.warm_start import starting_params
 from safari.errors import check_count, check_seed, naming
@@ -46,6 +49,7 @@ class Run(eqx.Module):
     schedule: Schedule | None = None
     begins: Params | None = None
     """The parameters before the first round, where they are not the model's own."""
+    metrics: tuple[str, ...] = eqx.field(static=True, default=())
 
     def algorithm_in(self, number: Int[Array, ""]) -> Algorithm:
         """The algorithm with the rates of round `number`."""
@@ -98,6 +102,7 @@ def prepare(
     patience: int | None = None,
     schedule: Schedule | None = None,
     start: Any = None,
+    metrics: Sequence[str] = (),
 ) -> Run:
     """Check that the parts fit together and bind them into a `Run`; the arguments are those of `train`.
 
@@ -110,11 +115,14 @@ def prepare(
     check_deliver(deliver, federation)
     check_patience(patience, evaluate_every, federation)
     begins = None if start is None else starting_params(start, model, federation.dataset)
+    dataset = federation.dataset
+    try_own_metrics(metrics, np.asarray(dataset.y_test), dataset.classes, "train.metrics")
     algorithm, federation = algorithm.bind(federation, seed)
     task = Task(model, federation, precision)
     run = Run(
-        task, algorithm, roster, streams_of(seed), rounds, evaluate_every, deliver, patience, schedule, begins
-    )
+        task, algorithm, roster, streams_of(seed), rounds, evaluate_every, deliver, patience, schedule,
+        begins, tuple(metrics),
+    )  # fmt: skip
     return jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float | int) else leaf, run)
 
 

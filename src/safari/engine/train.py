@@ -29,6 +29,7 @@ def train(
     patience: int | None = None,
     schedule: Schedule | None = None,
     start: Path | TrainedModel | Params | None = None,
+    metrics: tuple[str, ...] = (),
     diagnostics: bool = False,
     on_progress: Callable[[Training], None] | None = None,
 ) -> Result:
@@ -54,6 +55,8 @@ def train(
         schedule: a factor on the clients' local rate and the server's rate, round by round; not set: 1.
         start: the parameters to begin with: a model's .safetensors file or a run directory, a
             `TrainedModel`, or the parameters themselves; not set: the model's own.
+        metrics: functions of your own, `module:function` or `file.py:function`, each of the true classes
+            and the probabilities of the test set; what they say of the delivered model is in the summary.
         diagnostics: estimate in every round what the theory asks for (gradients, biases, noise,
             curvature), without changing the run.
         on_progress: called about twice a second with the training so far: its `history`, `done` of
@@ -76,7 +79,7 @@ def train(
     """
     run = prepare(
         federation, algorithm, as_model(model), participation, rounds, seed, evaluate_every, precision,
-        deliver=deliver, patience=patience, schedule=schedule, start=start,
+        deliver=deliver, patience=patience, schedule=schedule, start=start, metrics=metrics,
     )  # fmt: skip
     check_fits(run)
     training = Training(run, diagnostics=diagnostics)

@@ -226,7 +226,7 @@ class Training:
                     diverged_at=at,
                     stopped_at=None if at is not None else self.stopped[number],
                     diagnostics=self.diagnostics,
-                    measure=partial(metrics_on_test, model, dataset),
+                    measure=partial(metrics_on_test, model, dataset, run.metrics),
                 )
             )
         return found

@@ -28,7 +28,7 @@ def evaluated(place: Path, file: Path | None, label: str | None) -> Metrics:
     spec = _spec_of(place)
     if spec is None:
         raise InputError("FILE", "(nothing)", "needs labelled samples: a model by itself has no test set")
-    return metrics_on_test(model, spec.federation().dataset)
+    return metrics_on_test(model, spec.federation().dataset, ())[0]
 
 
 def predicted(place: Path, file: Path) -> pl.DataFrame:

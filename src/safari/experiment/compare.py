@@ -1,8 +1,9 @@
 """Several algorithms under the same seeds, side by side: a sweep over algorithms; or finished runs."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ from safari.experiment.sweep.store import RESULTS
 from safari.experiment.writing import writing
 from safari.registry import ALGORITHMS
 from safari.report.curves import draw_comparison
+from safari.report.metric_names import ACCURACY, Metric
 from safari.report.statistics import estimate
+from safari.report.sweeps import differences
 
-TABLE, FINISHED = "comparison.csv", "finished"
+TABLE, DIFFERENCES, FINISHED = "comparison.csv", "differences.csv", "finished"
 COLUMNS = (
     "accuracy", "accuracy_round", "accuracy_round_last10", "accuracy_ceiling", "bytes_up", "bytes_down",
 )  # fmt: skip
@@ -32,10 +35,14 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found: a row an algorithm, means and deviations over the seeds."""
+    """What a comparison found: a row an algorithm, means and deviations over the seeds.
+
+    `differences` are to the first algorithm, paired over the seeds; None for finished runs.
+    """
 
     path: Path
     table: pl.DataFrame
+    differences: pl.DataFrame | None
     diverged: tuple[str, ...]
 
 
@@ -78,14 +85,17 @@ def is_comparison(path: Path) -> bool:
     return (path / SPEC).is_file() and "compare" in read_spec(path)
 
 
-def write_comparison(path: Path, results: pl.DataFrame) -> Comparison:
-    """Table and picture of a finished comparison."""
+def write_comparison(path: Path, results: pl.DataFrame, metrics: Sequence[Metric] = ()) -> Comparison:
+    """Table and picture of a finished comparison, by these metrics beside what is always there."""
     runs = [_compared(row) for row in results.iter_rows(named=True)]
-    table, picture = _table_and_picture(runs)
+    table, picture = _table_and_picture(runs, metrics)
     write_file(path / TABLE, table.write_csv().encode())
     write_file(path / CURVES, picture)
     diverged = [f"{run.label}, seed {run.summary['seed']}" for run in runs if run.summary["diverged_at"]]
-    return Comparison(path, table, tuple(diverged))
+    apart = differences(results, metrics or (ACCURACY,))
+    if apart is not None:
+        write_file(path / DIFFERENCES, apart.write_csv().encode())
+    return Comparison(path, table, apart, tuple(diverged))
 
 
 def _compared(row: dict[str, Any]) -> Compared:
@@ -94,7 +104,7 @@ def _compared(row: dict[str, Any]) -> Compared:
 
 
 @writing()
-def compare_finished(paths: list[Path], out: Path) -> Comparison:
+def compare_finished(paths: list[Path], out: Path, metrics: Sequence[Metric] = ()) -> Comparison:
     """Put finished runs side by side, simulated or deployed; each is a row of its own.
 
     What is shown of them goes into the directory: the runs may be moved afterwards.
@@ -103,42 +113,45 @@ def compare_finished(paths: list[Path], out: Path) -> Comparison:
         if not (path / SUMMARY).is_file():
             raise InputError("compare", str(path), "is no finished run (no summary.json in it)")
     runs = [Compared(str(path), read_summary(path), read_table(path / METRICS)) for path in paths]
-    table, picture = _table_and_picture(runs)
+    table, picture = _table_and_picture(runs, metrics)
     files = {
         TABLE: table.write_csv().encode(),
         CURVES: picture,
         RESULTS: pack_table(side_by_side(paths)),
     }
     Directory.create(out, tomli_w.dumps({FINISHED: [str(path) for path in paths]}), files).close()
-    return Comparison(out, table, ())
+    return Comparison(out, table, None, ())
 
 
-def _table_and_picture(runs: Sequence[Compared]) -> tuple[pl.DataFrame, bytes]:
+def _table_and_picture(runs: Sequence[Compared], metrics: Sequence[Metric]) -> tuple[pl.DataFrame, bytes]:
     curves: dict[str, list[pl.DataFrame]] = {}
     for run in runs:
         curves.setdefault(run.label, []).append(run.curve)
     ceilings = [run.summary["accuracy_ceiling"] for run in runs]
     known = [ceiling for ceiling in ceilings if ceiling is not None]
-    return tabulate(runs), draw_comparison(curves, sum(known) / len(known) if known else None)
+    return tabulate(runs, metrics), draw_comparison(curves, sum(known) / len(known) if known else None)
 
 
-def tabulate(runs: Sequence[Compared]) -> pl.DataFrame:
+def tabulate(runs: Sequence[Compared], metrics: Sequence[Metric] = ()) -> pl.DataFrame:
     """A row an algorithm: number of runs, then mean and deviation of each column."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for run in runs:
         groups.setdefault(run.label, []).append(run.summary)
-    both = [f"{name}_{what}" for name in COLUMNS for what in ("mean", "std")]
+    numbers = {name: itemgetter(name) for name in COLUMNS} | {one.name: one.of for one in metrics}
+    both = [f"{name}_{what}" for name in numbers for what in ("mean", "std")]
     rows = [
-        (label, len(found), *(number for name in COLUMNS for number in _over_seeds(found, name)))
+        (label, len(found), *(number for of in numbers.values() for number in _over_seeds(found, of)))
         for label, found in groups.items()
     ]
     schema = {"algorithm": pl.String, "runs": pl.Int64, **dict.fromkeys(both, pl.Float64)}
     return pl.DataFrame(rows, schema, orient="row")
 
 
-def _over_seeds(runs: list[dict[str, Any]], name: str) -> tuple[float | None, float | None]:
-    """Mean and deviation of a column; None where too few runs know it."""
-    known = [run[name] for run in runs if run[name] is not None]
+def _over_seeds(
+    runs: list[dict[str, Any]], of: Callable[[dict[str, Any]], float | None]
+) -> tuple[float | None, float | None]:
+    """Mean and deviation of a number; None where too few runs know it."""
+    known = [value for value in map(of, runs) if value is not None]
     if not known:
         return None, None
     found = estimate(known)

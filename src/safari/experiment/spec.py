@@ -61,7 +61,7 @@ class Spec:
         federation = self.federation() if federation is None else federation
         parts = (federation, self.algorithm(), self.model(federation), self.participation())
         settings = tuple(train_table[key] for key in ("rounds", "seed", "evaluate_every", "precision"))
-        options = {key: train_table[key] for key in ("deliver", "patience", "schedule", "start")}
+        options = {key: train_table[key] for key in ("deliver", "patience", "schedule", "start", "metrics")}
         if options["schedule"] is not None:
             options["schedule"] = build("train.schedule", options["schedule"], Schedule)
         own = self.own_classes()

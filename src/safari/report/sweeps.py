@@ -2,10 +2,12 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
+from safari.report.metric_names import ACCURACY, Metric
 from safari.report.statistics import Estimate, estimate, paired
 
 SEEDS = ("train.seed", "data.seed", "participation.seed")
@@ -46,17 +48,26 @@ def points(results: pl.DataFrame) -> dict[tuple[Any, ...], list[dict[str, Any]]]
     return found
 
 
-def grouped(results: pl.DataFrame) -> pl.DataFrame:
-    """Accuracies in percent: `mean`, `deviation`, `low`, `high` of the delivered model."""
+def grouped(results: pl.DataFrame, metrics: Sequence[Metric] = (ACCURACY,)) -> pl.DataFrame:
+    """A row a point of the grid: the delivered model by each metric, shares in per cent.
+
+    `mean`, `deviation`, `low` and `high` are of the first metric; of each other one there are two columns,
+    its name and the name with `_deviation`.
+    """
     names = varied(results)
     rows = []
     for key, runs in points(results).items():
         last = estimate_of(runs, "accuracy_round")
+        others = {one.name: _estimated(runs, one) for one in metrics[1:]}
         rows.append(
             {
                 **dict(zip(short(names), key, strict=True)),
                 "runs": len(runs),
-                **_columns(estimate_of(runs, "accuracy")),
+                **_columns(_estimated(runs, metrics[0])),
+                **{name: found and found.mean for name, found in others.items()},
+                **{
+                    f"{name}_deviation": found and _or_none(found.deviation) for name, found in others.items()
+                },
                 "last": last and last.mean,
                 "last_deviation": last and _or_none(last.deviation),
                 "ceiling": _mean_ceiling(runs),
@@ -72,13 +83,27 @@ def _mean_ceiling(runs: list[dict[str, Any]]) -> float | None:
     return 100 * sum(known) / len(known) if known else None
 
 
-def differences(results: pl.DataFrame) -> pl.DataFrame | None:
-    """Each algorithm minus the first, seed by seed; None unless algorithms were swept."""
+def differences(results: pl.DataFrame, metrics: Sequence[Metric] = (ACCURACY,)) -> pl.DataFrame | None:
+    """Each algorithm minus the first, seed by seed; None unless algorithms were swept.
+
+    With several metrics the first column says which.
+    """
+    found = [(metric, _differences(results, metric)) for metric in metrics]
+    known = [(metric, table) for metric, table in found if table is not None]
+    if len(metrics) == 1 or not known:
+        return known[0][1] if known else None
+    return pl.concat(
+        [table.select(pl.lit(metric.title).alias("metric"), pl.all()) for metric, table in known],
+        how="vertical_relaxed",
+    )
+
+
+def _differences(results: pl.DataFrame, metric: Metric) -> pl.DataFrame | None:
     names = varied(results)
     if ALGORITHM not in names:
         return None
     place = names.index(ALGORITHM)
-    scores = {key: _scores(runs) for key, runs in points(results).items()}
+    scores = {key: _scores(runs, metric) for key, runs in points(results).items()}
     first = next(iter(scores))[place]
     rows = []
     for key, mine in scores.items():
@@ -102,8 +127,17 @@ def estimate_of(runs: list[dict[str, Any]], column: str) -> Estimate | None:
     return estimate(values) if values else None
 
 
-def _scores(runs: list[dict[str, Any]]) -> dict[int, float]:
-    return {run["seed"]: 100 * run["accuracy"] for run in runs if run["diverged_at"] is None}
+def _estimated(runs: list[dict[str, Any]], metric: Metric) -> Estimate | None:
+    """Statistics of a metric over the runs that did not diverge; None where it is not known."""
+    values = [metric.of(run) for run in runs if run["diverged_at"] is None]
+    known = [metric.scale * value for value in values if value is not None]
+    return estimate(known) if known else None
+
+
+def _scores(runs: list[dict[str, Any]], metric: Metric) -> dict[int, float]:
+    """A metric by seed, as it is shown."""
+    found = {run["seed"]: metric.of(run) for run in runs if run["diverged_at"] is None}
+    return {seed: metric.scale * value for seed, value in found.items() if value is not None}
 
 
 def _columns(found: Estimate | None) -> dict[str, float | None]:

@@ -1,10 +1,12 @@
 """Tables for the terminal."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 from rich.table import Table
 
+from safari.report.metric_names import ACCURACY, Metric
 from safari.report.statistics import is_tie
 
 MOST_CLASSES_SHOWN = 20
@@ -42,18 +44,19 @@ def summary_table(summary: dict[str, Any]) -> Table:
     return table
 
 
-def comparison_table(comparison: pl.DataFrame) -> Table:
-    """Mean and deviation over the seeds, a row an algorithm."""
+def comparison_table(comparison: pl.DataFrame, metrics: Sequence[Metric]) -> Table:
+    """The delivered model by each metric, mean and deviation over the seeds, a row an algorithm."""
     seeds = int(comparison["runs"].to_numpy().max())
     over = f", mean ± deviation over {seeds} seeds" if seeds > 1 else ""
-    table = Table(title=f"Test accuracy in %{over}", title_justify="left")
+    table = Table(title=f"The delivered model on the test set{over}", title_justify="left")
     table.add_column("algorithm")
-    for name in ("delivered", "last round", "mean last 10", "client ceiling", "up, MB"):
+    titles = [f"{one.title}{one.unit}" for one in metrics]
+    for name in (*titles, "accuracy, last round", "mean last 10", "client ceiling", "up, MB"):
         table.add_column(name, justify="right")
     for row in comparison.iter_rows(named=True):
         table.add_row(
             row["algorithm"],
-            _mean(row, "accuracy"),
+            *(_mean(row, one.name, one.scale) for one in metrics),
             _mean(row, "accuracy_round"),
             _mean(row, "accuracy_round_last10"),
             _mean({**row, "accuracy_ceiling_std": None}, "accuracy_ceiling"),
@@ -62,11 +65,12 @@ def comparison_table(comparison: pl.DataFrame) -> Table:
     return table
 
 
-def _mean(row: dict[str, Any], name: str) -> str:
-    deviation = row[f"{name}_std"]
-    if row[f"{name}_mean"] is None:
+def _mean(row: dict[str, Any], name: str, scale: float = 100.0) -> str:
+    mean, deviation = row[f"{name}_mean"], row[f"{name}_std"]
+    if mean is None:
         return "unknown"
-    return f"{100 * row[f'{name}_mean']:.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
+    digits = 1 if scale == 100 else 4
+    return f"{scale * mean:.{digits}f}" + ("" if deviation is None else f" ± {scale * deviation:.{digits}f}")
 
 
 def _worst(summary: dict[str, Any]) -> str:
@@ -129,16 +133,18 @@ def plan_table(groups: pl.DataFrame) -> Table:
     return table
 
 
-def sweep_table(groups: pl.DataFrame) -> Table:
-    """Mean, deviation and interval over the seeds, a row a point of the grid.
+def sweep_table(groups: pl.DataFrame, metrics: Sequence[Metric] = (ACCURACY,)) -> Table:
+    """Mean, deviation and interval over the seeds, a row a point of the grid; of more metrics the mean.
 
     Runs that diverged are counted and left out of the numbers.
     """
-    table = Table(title="Test accuracy of the delivered model in %", title_justify="left")
+    title = f"The delivered model on the test set: {metrics[0].title}{metrics[0].unit}"
+    table = Table(title=title, title_justify="left")
     settings = groups.columns[: groups.columns.index("runs")]
     broken = bool(groups["diverged"].sum())
-    last = ("after the last round", "diverged") if broken else ("after the last round",)
-    for name in (*settings, "runs", "mean ± deviation", "95 % interval", *last):
+    last = ("accuracy after the last round", "diverged") if broken else ("accuracy after the last round",)
+    others = [f"{one.title}{one.unit}" for one in metrics[1:]]
+    for name in (*settings, "runs", "mean ± deviation", "95 % interval", *others, *last):
         table.add_column(name, justify="right")
     for row in groups.iter_rows(named=True):
         table.add_row(
@@ -146,6 +152,7 @@ def sweep_table(groups: pl.DataFrame) -> Table:
             str(row["runs"]),
             mean_deviation(row["mean"], row["deviation"]),
             "" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}",
+            *(mean_deviation(row[one.name], row[f"{one.name}_deviation"]) for one in metrics[1:]),
             mean_deviation(row["last"], row["last_deviation"]),
             *([str(row["diverged"])] if broken else []),
         )
@@ -157,7 +164,7 @@ def difference_table(differences: pl.DataFrame, ties: bool) -> Table:
 
     With `ties`, differences within two points are written '-', as the paper does.
     """
-    table = Table(title="Paired differences in points", title_justify="left")
+    table = Table(title="Paired differences (shares in points)", title_justify="left")
     settings = differences.columns[: differences.columns.index("runs")]
     for name in (*settings, "runs", "difference", "95 % interval"):
         table.add_column(name, justify="right")

@@ -53,7 +53,7 @@ class Cell:
 
 LATER: dict[str, dict[str, Any]] = {
     "data": {"validation": 0.0, "fold": 0, "score": "test", "drop": ()},
-    "train": {"deliver": "synced"},
+    "train": {"deliver": "synced", "metrics": ()},
 }
 """Keys that later versions added, and what they do if they are not set: then they are no part of a name."""
 

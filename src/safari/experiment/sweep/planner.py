@@ -130,7 +130,15 @@ def _loose_key(one: Prepared) -> Any:
     data = {key: value for key, value in one.cell.spec.tables["data"].items() if key not in not_the_source}
     return (
         shape_key((run.algorithm, run.task.model, run.roster.availability, run.schedule, run.begins)),
-        (run.task.precision, run.rounds, run.evaluate_every, run.deliver, run.patience, one.done),
+        (
+            run.task.precision,
+            run.rounds,
+            run.evaluate_every,
+            run.deliver,
+            run.patience,
+            run.metrics,
+            one.done,
+        ),
         (sizes, json.dumps(data, sort_keys=True)),
     )
 

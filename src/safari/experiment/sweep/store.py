@@ -39,6 +39,7 @@ from safari.experiment.directory import Directory, write_file
 from safari.experiment.sweep.cells import Cell, SweepSpec
 from safari.experiment.versions import commit
 from safari.models import named_leaves
+from safari.report.metric_names import own_column
 
 CELLS, FINISHED, UNFINISHED, RESULTS = "cells.json", "finished", "unfinished", "results.parquet"
 STATE, HISTORY, ABOUT = "state.safetensors", "history.parquet", "about.json"
@@ -248,7 +249,8 @@ def by_number(summary: dict[str, Any]) -> dict[str, Any]:
 
     So tables of data sets with different classes can stand below one another.
     """
-    row = {name: value for name, value in summary.items() if name not in BY_CLASS}
+    row = {name: value for name, value in summary.items() if name not in (*BY_CLASS, "metrics")}
+    row |= {own_column(name): value for name, value in summary.get("metrics", {}).items()}
     for name, column in BY_CLASS.items():
         found = summary.get(name)
         row[column] = None if found is None else list(found.values())
