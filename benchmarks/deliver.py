@@ -14,7 +14,9 @@ import dataclasses
 import json
 import os
 import platform
+import shutil
 import subprocess
+import sys
 import tempfile
 from datetime import date
 from pathlib import Path
@@ -37,31 +39,13 @@ CHOICES = {
 
 
 def hospitals(folder):
-    """Three diagnoses, twelve hospitals; three hospitals never come and hold most of the rare diagnosis."""
-    rng = np.random.default_rng(2026)
-    sizes = np.array([900, 640, 480, 360, 280, 210, 160, 120, 90, 260, 180, 140])
-    centres = rng.normal(size=(3, 12)) * 0.55
-    absent = np.arange(12) >= 9
-    x, y, client = [], [], []
-    for hospital, size in enumerate(sizes):
-        rare = 0.30 if absent[hospital] else 0.006
-        labels = rng.choice(3, size, p=[0.70 * (1 - rare), 0.30 * (1 - rare), rare])
-        shift = rng.normal(size=12) * 0.25
-        x.append(centres[labels] + shift + rng.normal(size=(size, 12)))
-        y.append(labels)
-        client.append(np.full(size, hospital))
-    y_test = rng.choice(3, 3000, p=[0.66, 0.28, 0.06])
-    x_test = centres[y_test] + rng.normal(size=(3000, 12))
-    path = folder / "hospitals.npz"
-    np.savez(
-        path, x=np.concatenate(x).astype(np.float32), y=np.concatenate(y), client=np.concatenate(client),
-        x_test=x_test.astype(np.float32), y_test=y_test,
-    )  # fmt: skip
-    return {
-        "data": {"source": str(path), "partition": "column", "server": {"samples": 60}},
-        "participation": {"excluded": [9, 10, 11], "per_round": 5},
-        "algorithm": {"clients": {"batch_size": 32}, "server": {"batch_size": 16}},
-    }
+    """The spec of examples/hospitals, its files written into `folder`."""
+    from safari.experiment.spec import read_toml
+
+    for name in ("make_data.py", "hospitals.toml"):
+        shutil.copy(EXAMPLES / "hospitals" / name, folder)
+    subprocess.run([sys.executable, folder / "make_data.py"], check=True)
+    return read_toml(folder / "hospitals.toml")
 
 
 def settings(folder):
@@ -72,7 +56,7 @@ def settings(folder):
     for samples in (50, 100, 500, 1000):
         spec = read_toml(EXAMPLES / "mnist.toml")
         yield f"MNIST, {samples} server samples", spec, {"data.server.samples": samples}
-    for rounds in (30, 60, 100):
+    for rounds in (30, 60, 100, 200):
         yield f"hospitals, {rounds} rounds", hospitals(folder), {"train.rounds": rounds}
 
 
@@ -104,13 +88,17 @@ def scores(dataset, result, params):
 
 
 def measured(base, given, seed):
-    """The scores of every choice under one seed."""
+    """The scores of every choice under one seed. Only the best is looked for in every round."""
     held_out = {"data.validation": HELD_OUT}
+    rounds = given.get("train.rounds", base["train"]["rounds"])
+    given = {**given, "train.evaluate_every": rounds}
     data, synced = trained(base, given, seed)
     found = {"synced": scores(data, synced, synced.params), "last": scores(data, synced, synced.params_last)}
     data, average = trained(base, {**given, "train.deliver": "average"}, seed)
     found["average"] = scores(data, average, average.params)
-    data, best = trained(base, {**given, **held_out, "train.deliver": "best"}, seed)
+    data, best = trained(
+        base, {**given, **held_out, "train.deliver": "best", "train.evaluate_every": 1}, seed
+    )
     found["best"] = scores(data, best, best.params)
     data, plain = trained(base, {**given, **held_out}, seed)
     found["synced, held out"] = scores(data, plain, plain.params)
@@ -120,21 +108,23 @@ def measured(base, given, seed):
 def measure(only):
     known = json.loads(RESULTS.read_text())["rows"] if only else []
     rows = [row for row in known if not row["setting"].startswith(only)]
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=FOLDER
+    ).stdout.strip()
+    made = {
+        "command": "python benchmarks/deliver.py",
+        "date": date.today().isoformat(),
+        "machine": f"{platform.machine()}, {platform.system()}, {len(os.sched_getaffinity(0))} cores",
+        "held_out": HELD_OUT,
+    }
     with tempfile.TemporaryDirectory() as folder:
         for label, base, given in settings(Path(folder)):
             for seed in SEEDS if label.startswith(only) else ():
-                rows.append({"setting": label, "seed": seed, "scores": measured(base, given, seed)})
-                shown = {name: round(one["accuracy"], 1) for name, one in rows[-1]["scores"].items()}
+                found = measured(base, given, seed)
+                rows.append({"setting": label, "seed": seed, "commit": commit, "scores": found})
+                shown = {name: round(one["accuracy"], 1) for name, one in found.items()}
                 print(label, seed, shown, flush=True)
-    made = {
-        "command": "python benchmarks/deliver.py",
-        "commit": subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=FOLDER
-        ).stdout.strip(),
-        "date": date.today().isoformat(),
-        "machine": f"{platform.machine()}, {platform.system()}, {len(os.sched_getaffinity(0))} cores",
-    }
-    RESULTS.write_text(json.dumps({"rows": rows, "held_out": HELD_OUT, **made}, indent=1) + "\n")
+                RESULTS.write_text(json.dumps({"rows": rows, **made}, indent=1) + "\n")
 
 
 def table(rows, metric):
@@ -157,16 +147,17 @@ def table(rows, metric):
 def page():
     made = json.loads(RESULTS.read_text())
     rows = made["rows"]
+    commits = ", ".join(dict.fromkeys(row["commit"] for row in rows))
     lines = [
         "# Which model to deliver",
         "",
-        f"`{made['command']}`, commit {made['commit']}, {made['date']}, {made['machine']}.",
+        f"`{made['command']}`, commit {commits}, {made['date']}, {made['machine']}.",
         "The numbers are in `benchmarks/results/deliver.json`.",
         "",
         *(f"- **{name}**: {meaning}" for name, meaning in CHOICES.items()),
         "",
         f"{len(SEEDS)} seeds; each draws the partition, the server's samples, the clients that never take "
-        "part, and the training. (Among the hospitals, the same three never take part.) `synced` is in "
+        "part, and the training; of the hospitals, all but the training is as in the files. `synced` is in "
         "percent; all others are differences to it in points, paired over the seeds, with the 95 % interval "
         "(Student's t). Bold: the interval does not hold 0. The best is chosen on "
         f"{made['held_out']:.0%} of the server's samples, on which the server then does not train.",
