@@ -5,6 +5,7 @@ The cases follow from the registry: whoever adds a name is tested, and fails wit
 method is compared with its twin alone, in one run that goes through all of them.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -114,6 +115,14 @@ def test_it_says_what_it_is_and_names_its_paper(name):
     if paper is not None:
         assert paper.authors in cls.__doc__
         assert str(paper.year) in cls.__doc__ or paper.venue in cls.__doc__
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_it_is_refused_without_a_server_set_if_it_says_that_it_needs_one(name):
+    bare = safari.federate("digits", safari.IID(clients=10), safari.ServerSet(0))
+    algorithm, needs = short(ALGORITHMS[name]()), ALGORITHMS[name].about.server_set
+    with pytest.raises(InputError, match="server") if needs else nullcontext():
+        algorithm.bind(bare, SEED)
 
 
 @pytest.mark.parametrize("name", ALONE)
