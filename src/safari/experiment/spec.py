@@ -2,9 +2,8 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,12 @@ import tomli_w
 from safari.algorithms import Algorithm, Schedule
 from safari.data import Classes, Federation, File, Partition, ServerSet, federate
 from safari.data.federating import NO_SERVER
-from safari.data.reading import is_file_name, names_clients
+from safari.data.reading import names_clients
 from safari.data.sources import source_class
 from safari.engine import Run, check_train, prepare, train
 from safari.errors import InputError, check, naming, unknown_name
 from safari.experiment.old_keys import refuse_misplaced_keys, refuse_old_keys
+from safari.experiment.paths import with_whole_paths
 from safari.experiment.schema import NAME, Key, build, keys_of, keys_of_class, making, read_noun, read_table
 from safari.experiment.trial import prepare_tried
 from safari.experiment.versions import versions
@@ -146,7 +146,7 @@ def load_spec(path: str | Path, overrides: Iterable[str] = ()) -> Spec:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a spec; paths in it are relative to its folder."""
-    return _from_folder(path.parent, parse_toml(path))
+    return with_whole_paths(parse_toml(path), path.parent)
 
 
 def parse_toml(path: Path) -> dict[str, Any]:
@@ -157,35 +157,6 @@ def parse_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise InputError("spec", str(path), f"is not a TOML file ({error})") from None
-
-
-PATHS = ("data.source", "data.server", "data.test", "data.folder", "participation.availability.file")
-"""Keys that may hold a path, which is relative to the file of the spec."""
-
-
-def _from_folder(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """The tables of a spec with whole paths, also in the grid of a sweep."""
-    for key in PATHS:
-        whole = partial(_whole_path, folder, key)
-        for place in (key, f"sweep.grid.{key}"):
-            given = _replaced(given, place.split("."), whole)
-    return given
-
-
-def _replaced(table: Any, names: list[str], by: Callable[[Any], Any]) -> Any:
-    first, *rest = names
-    if not isinstance(table, dict) or first not in table:
-        return table
-    return {**table, first: _replaced(table[first], rest, by) if rest else by(table[first])}
-
-
-def _whole_path(folder: Path, key: str, value: Any) -> Any:
-    if isinstance(value, list):
-        return [_whole_path(folder, key, one) for one in value]
-    if not isinstance(value, str) or os.path.isabs(value):
-        return value
-    whole = os.path.abspath(folder / value)
-    return value if key == "data.source" and not is_file_name(value, folder) else whole
 
 
 def apply_overrides(given: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
