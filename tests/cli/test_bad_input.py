@@ -300,7 +300,8 @@ def test_a_set_that_is_not_here_says_how_to_get_it(folder, monkeypatch):
 TRACES = {
     "unknown client": ("round,client\n1,0\n2,11\n", "round 2 names client 11; clients are 0 to 9"),
     "no header": ("1,0\n2,1\n", "the first line must be round,client"),
-    "not numbers": ("round,client\n1,first\n", "line 2 is not two whole numbers"),
+    "no number of a round": ("round,client\nfirst,1\n", "line 2 is not a round and a client"),
+    "a name": ("round,client\n1,north\n", "round 1 names client north; clients are 0 to 9"),
     "round 0": ("round,client\n0,1\n", "rounds count from 1"),
     "empty": ("round,client\n", "names no client"),
 }

@@ -196,6 +196,15 @@ def test_numbers_name_classes_and_clients_as_well_and_are_sorted_as_numbers():
     assert excluded.excluded_clients == (1, 3)
 
 
+def test_a_trace_may_name_clients(tmp_path):
+    (tmp_path / "trace.csv").write_text("round,client\n1,north\n2,harbour\n2,north\n")
+    participation = safari.Participation(availability=safari.Trace(tmp_path / "trace.csv"))
+    trace = participation.resolve(3, 0, CLIENTS).availability
+    assert trace.init(None, 3).tolist() == [[False, False, True], [True, False, True]]
+    with pytest.raises(safari.InputError, match=r"names client north: unknown client; .*known are south"):
+        participation.resolve(1, 0, ("south",))
+
+
 def test_names_in_a_csv_file_stay_what_they_are(tmp_path):
     (tmp_path / "a.csv").write_text("a,label,client\n1,007,01\n2,7,1\n3, 7 ,01\n")
     read = safari.read(tmp_path / "a.csv")

@@ -67,14 +67,15 @@ class Participation(Noun):
         """Fix who is excluded among `clients` clients, called `names`; check that everything fits."""
         excluded = self._excluded_clients(clients, seed, names)
         with naming("availability"):
-            self.availability.check(clients)
+            availability = self.availability.called(names)
+            availability.check(clients)
         left = clients - len(excluded)
         check(left > 0, "excluded", self.excluded, f"leaves none of the {clients} clients")
         slots = left if self.per_round is None else self.per_round
         check(slots <= left, "per_round", self.per_round, f"only {left} of {clients} clients ever take part")
         mask = np.zeros(clients, bool)
         mask[excluded] = True
-        return Roster(self.availability, placed(mask), self.dropout, placed(slots, np.int32), slots)
+        return Roster(availability, placed(mask), self.dropout, placed(slots, np.int32), slots)
 
     def _excluded_clients(self, clients: int, seed: int, names: Sequence[str] | None) -> np.ndarray:
         if isinstance(self.excluded, int):

@@ -1,6 +1,7 @@
 """The family of availability patterns: who *can* take part in a round."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +26,10 @@ class Availability(Noun):
         >>> EveryOther().step(None, jax.random.key(0), 1, 4)[1].tolist()
         [False, True, False, True]
     """
+
+    def called(self, names: Sequence[str] | None) -> "Availability":
+        """The pattern for clients of these names, by their numbers. Host code."""
+        return self
 
     def check(self, clients: int) -> None:
         """Raise `InputError` if the pattern does not fit so many clients."""
