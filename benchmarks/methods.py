@@ -65,6 +65,7 @@ def advance(training: Training, rounds: int) -> float:
 
 
 def main(names: list[str]) -> None:
+    made = {**provenance(), "command": "python benchmarks/methods.py"}
     names = names or list(ALGORITHMS)
     data = federation()
     trainings = {name: compiled(name, data) for name in dict.fromkeys(["fedavg", *names])}
@@ -81,7 +82,6 @@ def main(names: list[str]) -> None:
         above = "  above the limit" if row["ratio"] > LIMIT else ""
         print(f"{row['method']:20} {1e3 * row['seconds_a_round']:7.2f} ms {row['ratio']:6.2f}{above}")
     if names == list(ALGORITHMS):
-        made = {**provenance(), "command": "python benchmarks/methods.py"}
         RESULT.write_text(json.dumps({"rows": rows, "limit": LIMIT, "made": made}, indent=1) + "\n")
 
 
