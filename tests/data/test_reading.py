@@ -283,3 +283,32 @@ def test_images_of_hugging_face_and_torch_are_those_of_the_folder(tmp_path):
             return torch.from_numpy(read.x[number]).permute(2, 0, 1), int(read.y[number])
 
     np.testing.assert_array_equal(safari.read(Pets()).x, read.x)
+
+
+def test_cells_of_a_sweep_are_named_by_what_their_files_hold(tmp_path):
+    from safari.experiment.sweep import make_cell
+
+    def key(folder, server):
+        folder.mkdir()
+        TRAIN.write_csv(folder / "patients.csv")
+        server.write_csv(folder / "centre.csv")
+        data = {"source": str(folder / "patients.csv"), **COLUMNS, "server": str(folder / "centre.csv")}
+        return make_cell({"data": data}, {}).key
+
+    first = key(tmp_path / "one", SERVER)
+    assert key(tmp_path / "two", SERVER) == first
+    assert key(tmp_path / "three", SERVER[:30]) != first
+
+
+def test_paths_in_a_spec_are_relative_to_its_file(tmp_path):
+    from safari.experiment import load_spec
+
+    TRAIN.write_csv(tmp_path / "patients.csv")
+    SERVER.write_csv(tmp_path / "centre.csv")
+    (tmp_path / "own.toml").write_text(
+        '[data]\nsource = "patients.csv"\nlabel = "diagnosis"\nclient = "hospital"\nserver = "centre.csv"\n'
+    )
+    spec = load_spec(tmp_path / "own.toml")
+    assert spec.tables["data"]["source"] == str(tmp_path / "patients.csv")
+    assert spec.tables["data"]["partition"] == {"name": "column"}
+    assert spec.federation().client_names == CLIENTS
