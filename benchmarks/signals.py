@@ -3,7 +3,9 @@
 A process each: the command is started, a signal is sent after so many seconds, and the exit code, the
 seconds until it had ended and what it said last are noted; hidden files that it left are counted. A
 command that was done before its moment is noted with its own exit code. Before Python has started, the
-system ends it by the signal itself (-15 for SIGTERM; a shell says 143). Needs MNIST for `reproduce`.
+system ends it by the signal itself (-15 for SIGTERM; a shell says 143), and while it starts (20 ms on a quiet
+machine, 0.1 s on a busy one) a SIGINT ends in Python's own KeyboardInterrupt: such a trial counts as not as
+promised. Needs MNIST for `reproduce`.
 Writes benchmarks/results/signals.json; exits with an error if anything ended otherwise than promised.
 """
 
@@ -90,7 +92,12 @@ def main() -> None:
                     print("ok" if one["as_promised"] else "NO", name, number.name, one, flush=True)
     broken = [one for one in found if not one["as_promised"]]
     stopped = [one["seconds"] for one in found if not one["done_before"]]
-    about = {"trials": len(found), "not_as_promised": len(broken), "longest_seconds": max(stopped)}
+    about = {
+        "trials": len(found),
+        "not_as_promised": len(broken),
+        "longest_seconds": max(stopped),
+        "load": os.getloadavg(),
+    }
     made = {**provenance(), "command": "python benchmarks/signals.py"}
     RESULT.write_text(json.dumps({"about": about, "trials": found, "made": made}, indent=1) + "\n")
     print(about)

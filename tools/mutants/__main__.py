@@ -39,6 +39,7 @@ HEAVY = (
     "safetensors.numpy", "flwr.app", "flwr.serverapp.strategy", "jinja2", "plotly.graph_objects", "psutil",
 )  # fmt: skip
 SECONDS = 900
+NICE = 5
 SAID = "said.txt"
 QUIET = "ignore::pytest.PytestAssertRewriteWarning"
 """Plugins of pytest are loaded before it is."""
@@ -113,7 +114,7 @@ def start(tests: str, folder: Path) -> int:
         return child
     try:
         signal.alarm(SECONDS)
-        os.nice(10)
+        os.nice(NICE)
         os.chdir(folder)
         sys.path.insert(0, str(folder / "src"))
         os.environ["PYTHONPATH"] = str(folder / "src")
