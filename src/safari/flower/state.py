@@ -130,9 +130,7 @@ class Folder:
         """
         rounds = list((self.path / CHECKPOINT).glob("round-*"))
         if (rounds or (self.path / SUMMARY).exists()) and not self._lines.path.exists():
-            hint = (
-                f"holds no {CHECKPOINT}/{JOURNAL}: it is a simulated run, or damaged; choose another folder"
-            )
+            hint = f"is a simulated run's or older: it has no {CHECKPOINT}/{JOURNAL}; choose another folder"
             raise InputError("checkpoint", str(self.path), hint)
         found, faults = self._newest()
         for fault in faults:
