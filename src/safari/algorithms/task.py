@@ -40,6 +40,7 @@ class Task(eqx.Module):
             updates are float32 throughout.
         stacked: whether the program trains several runs side by side.
         devices: how many devices divide the clients of a round among them.
+        class_weights: a factor on the loss of a sample, by its class; None: all count the same.
     """
 
     model: Model
@@ -47,6 +48,7 @@ class Task(eqx.Module):
     precision: Precision = eqx.field(static=True, default="float32")
     stacked: bool = eqx.field(static=True, default=False)
     devices: int = eqx.field(static=True, default=1)
+    class_weights: Float[Array, " classes"] | None = None
 
     def __check_init__(self) -> None:
         check_choice("train.precision", self.precision, PRECISIONS)
@@ -72,10 +74,14 @@ class Task(eqx.Module):
             return self.model.apply(params, x)
 
     def loss(self, params: Params, batch: Batch) -> Float[Array, ""]:
-        """Cross-entropy, averaged by the batch's weights."""
+        """The model's loss (cross entropy), averaged by the weights of the batch and of the classes."""
         logits = self.logits(params, batch.x)
         target = jax.nn.one_hot(batch.y, self.federation.dataset.classes)
-        return jnp.sum(batch.weight * cross_entropy(logits, target))
+        return jnp.sum(self._weighted(batch.weight, batch.y) * self.model.loss(logits, target))
+
+    def _weighted(self, weight: Float[Array, "*many"], y: Int[Array, "*many"]) -> Float[Array, "*many"]:
+        """The weights of samples, times those of their classes."""
+        return weight if self.class_weights is None else weight * self.class_weights[y]
 
     def gradient(self, params: Params, shard: Shard, most: int | None = None) -> Params:
         """The gradient of the mean loss over all samples of a shard, none of them augmented.
@@ -182,10 +188,11 @@ class Task(eqx.Module):
         """All steps by a kernel of the model's own, where it has one that serves these samples."""
         dataset = self.federation.dataset
         plain = dataset.scale.ndim == 0 and dataset.shift is None and not self.federation.augment
-        if not plain:
+        if not (plain and self.model.cross_entropy):
             return None
+        weight = self._weighted(schedule.weight, dataset.y[schedule.samples])
         return self.model.plain_sgd(
-            params, (dataset.x, dataset.y), (schedule.samples, schedule.weight),
+            params, (dataset.x, dataset.y), (schedule.samples, weight),
             scale=dataset.scale, classes=dataset.classes, rate=rate, steps=used, precision=self.precision,
         )  # fmt: skip
 
@@ -267,13 +274,6 @@ class Halves(eqx.Module):
     loss: Float[Array, ""]
     a: Params
     b: Params
-
-
-def cross_entropy(
-    logits: Float[Array, "batch classes"], target: Float[Array, "batch classes"]
-) -> Float[Array, " batch"]:
-    """Of each sample; `target` is one-hot."""
-    return jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * target, axis=1)
 
 
 def inner(one: Params, two: Params) -> Float[Array, ""]:

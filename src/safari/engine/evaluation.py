@@ -7,12 +7,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from safari.algorithms import Task
-from safari.algorithms.task import cross_entropy
 from safari.data import Dataset
 from safari.devices import placed
 from safari.engine.metrics import Metrics, own_metric
 from safari.engine.trained_model import TrainedModel
 from safari.models import Params
+from safari.models.base import cross_entropy
 
 BATCH = 1000
 

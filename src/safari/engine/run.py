@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from safari.algorithms import Algorithm, Precision, Schedule, Task, Turn
 from safari.data import Federation
+from safari.engine.class_weights import class_weights_of
 from safari.engine.delivery import (
     DELIVER,
     AfterRound,
@@ -31,8 +32,10 @@ from safari.engine.validation import Best, Validation, check_patience, no_best, 
 from safari.engine.warm_start import starting_params
 from safari.errors import check_count, check_seed, naming
 from safari.models import Model, Params
+from safari.models.base import check_loss
 from safari.participation import Cohort, Participation, Roster
 from safari.randomness import Streams, streams_of
+from safari.registry import MODELS, is_own
 
 
 class Run(eqx.Module):
@@ -103,6 +106,7 @@ def prepare(
     schedule: Schedule | None = None,
     start: Any = None,
     metrics: Sequence[str] = (),
+    class_weights: str | tuple[float, ...] | None = None,
 ) -> Run:
     """Check that the parts fit together and bind them into a `Run`; the arguments are those of `train`.
 
@@ -117,8 +121,11 @@ def prepare(
     begins = None if start is None else starting_params(start, model, federation.dataset)
     dataset = federation.dataset
     try_own_metrics(metrics, np.asarray(dataset.y_test), dataset.classes, "train.metrics")
+    if is_own(MODELS.name_of(type(model))):
+        check_loss(model, dataset.classes)
+    weights = class_weights_of(class_weights, federation)
     algorithm, federation = algorithm.bind(federation, seed)
-    task = Task(model, federation, precision)
+    task = Task(model, federation, precision, class_weights=weights)
     run = Run(
         task, algorithm, roster, streams_of(seed), rounds, evaluate_every, deliver, patience, schedule,
         begins, tuple(metrics),

@@ -30,6 +30,7 @@ def train(
     schedule: Schedule | None = None,
     start: Path | TrainedModel | Params | None = None,
     metrics: tuple[str, ...] = (),
+    class_weights: str | tuple[float, ...] | None = None,
     diagnostics: bool = False,
     on_progress: Callable[[Training], None] | None = None,
 ) -> Result:
@@ -57,6 +58,8 @@ def train(
             `TrainedModel`, or the parameters themselves; not set: the model's own.
         metrics: functions of your own, `module:function` or `file.py:function`, each of the true classes
             and the probabilities of the test set; what they say of the delivered model is in the summary.
+        class_weights: a factor on the loss of a sample by its class: a number a class, or `balanced`, by one
+            over the class's count in the server's set; not set: all samples count the same.
         diagnostics: estimate in every round what the theory asks for (gradients, biases, noise,
             curvature), without changing the run.
         on_progress: called about twice a second with the training so far: its `history`, `done` of
@@ -80,6 +83,7 @@ def train(
     run = prepare(
         federation, algorithm, as_model(model), participation, rounds, seed, evaluate_every, precision,
         deliver=deliver, patience=patience, schedule=schedule, start=start, metrics=metrics,
+        class_weights=class_weights,
     )  # fmt: skip
     check_fits(run)
     training = Training(run, diagnostics=diagnostics)

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from safari.algorithms import Task
-from safari.algorithms.task import cross_entropy
 from safari.data import Batch, Federation
 from safari.devices import placed
 from safari.errors import check
 from safari.models import Params
+from safari.models.base import cross_entropy
 
 
 class Validation(eqx.Module):

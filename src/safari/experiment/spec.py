@@ -61,7 +61,10 @@ class Spec:
         federation = self.federation() if federation is None else federation
         parts = (federation, self.algorithm(), self.model(federation), self.participation())
         settings = tuple(train_table[key] for key in ("rounds", "seed", "evaluate_every", "precision"))
-        options = {key: train_table[key] for key in ("deliver", "patience", "schedule", "start", "metrics")}
+        options = {
+            key: train_table[key]
+            for key in ("deliver", "patience", "schedule", "start", "metrics", "class_weights")
+        }
         if options["schedule"] is not None:
             options["schedule"] = build("train.schedule", options["schedule"], Schedule)
         own = self.own_classes()

@@ -3,8 +3,11 @@
 from abc import abstractmethod
 from typing import ClassVar, TypeAlias
 
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
+from safari.errors import check
 from safari.registry import Noun
 
 Params: TypeAlias = PyTree[Float[Array, "..."]]
@@ -15,6 +18,8 @@ class Model(Noun):
 
     `side_by_side` says whether the clients of a round train as one batched program (small
     models) or one after another (models whose products fill the machine by themselves).
+    `cross_entropy` says whether `loss` is the cross entropy, which `plain_sgd` takes for granted: a
+    model with a loss of its own sets it to False.
 
     Examples:
         >>> import jax, jax.numpy as jnp, safari
@@ -29,6 +34,7 @@ class Model(Noun):
     """
 
     side_by_side: ClassVar[bool] = True
+    cross_entropy: ClassVar[bool] = True
 
     @abstractmethod
     def init(self, key: Key[Array, ""], shape: tuple[int, ...], classes: int) -> Params:
@@ -43,6 +49,19 @@ class Model(Noun):
     ) -> Float[Array, "batch classes"]:
         """The same logits by operations that other runtimes know, for `safari export`."""
         return self.apply(params, x)
+
+    def loss(
+        self, logits: Float[Array, "batch classes"], target: Float[Array, "batch classes"]
+    ) -> Float[Array, " batch"]:
+        """What training makes small, sample by sample; the cross entropy unless a model says otherwise.
+
+        Scores are in cross entropy whatever this is. Who replaces it sets `cross_entropy = False`.
+
+        Args:
+            logits: what the model says of a batch.
+            target: the true classes, one-hot.
+        """
+        return cross_entropy(logits, target)
 
     def plain_sgd(
         self,
@@ -69,3 +88,22 @@ class Model(Noun):
             precision: that of the products.
         """
         return None
+
+
+def cross_entropy(
+    logits: Float[Array, "batch classes"], target: Float[Array, "batch classes"]
+) -> Float[Array, " batch"]:
+    """Of each sample; `target` is one-hot."""
+    return jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * target, axis=1)
+
+
+def check_loss(model: Model, classes: int) -> None:
+    """Refuse a loss that is no cross entropy of a model that says it is: a kernel would not compute it."""
+    samples = 3
+    logits = jnp.linspace(-2.0, 3.0, samples * classes).reshape(samples, classes)
+    target = jax.nn.one_hot(jnp.arange(samples) % classes, classes)
+    found = model.loss(logits, target)
+    check(getattr(found, "shape", None) == (samples,), "model", model, "loss must give a number a sample")
+    same = bool(jnp.allclose(found, cross_entropy(logits, target), rtol=1e-4))
+    hint = "its loss is not the cross entropy: set cross_entropy = False in its class"
+    check(same or not model.cross_entropy, "model", type(model).__name__, hint)

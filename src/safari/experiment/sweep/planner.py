@@ -137,6 +137,7 @@ def _loose_key(one: Prepared) -> Any:
             run.deliver,
             run.patience,
             run.metrics,
+            run.task.class_weights is None,
             one.done,
         ),
         (sizes, json.dumps(data, sort_keys=True)),
