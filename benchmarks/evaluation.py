@@ -79,7 +79,7 @@ def main(before: Path) -> None:
         process.communicate()
     about = {"command": "python benchmarks/evaluation.py BEFORE", "rounds": ROUNDS, "trials": TRIALS}
     cases = {case: _compared(both) for case, both in found.items()}
-    RESULT.write_text(json.dumps({"about": about | provenance(), "cases": cases}, indent=1) + "\n")
+    RESULT.write_text(json.dumps({"about": provenance() | about, "cases": cases}, indent=1) + "\n")
     print(RESULT.read_text())
 
 
