@@ -17,6 +17,12 @@ def test_any_run_can_be_drawn(digits, algorithm, every):
     result = safari.train(digits, algorithm, rounds=6, evaluate_every=every)
     assert draw_run(result).startswith(PNG)
     assert draw_comparison({"one": [result.history, result.history]}, 0.6).startswith(PNG)
+    whole, classes = result.plot().axes
+    seen = result.history.drop_nulls("accuracy")
+    np.testing.assert_allclose(whole.lines[1].get_ydata(), 100 * seen["accuracy"].to_numpy())
+    assert [line.get_label() for line in classes.lines] == list(result.model.labels)
+    recall = [row[3] for row in seen["recall"]]
+    np.testing.assert_allclose(classes.lines[3].get_ydata(), 100 * np.array(recall))
 
 
 def test_a_run_that_diverged_before_it_was_evaluated_can_be_drawn_and_summarised(digits):

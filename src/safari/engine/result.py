@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
@@ -16,6 +16,9 @@ from safari.engine.metrics import Metrics, f1, mean_over_classes, precision, rec
 from safari.engine.run import Record, Run
 from safari.engine.trained_model import TrainedModel
 from safari.models import Params
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HISTORY_SCHEMA: dict[str, Any] = {
     "round": pl.Int64,
@@ -277,6 +280,16 @@ class Result(Log):
     def params(self) -> Params:
         """The parameters of the delivered model."""
         return self.model.params
+
+    def plot(self) -> "Figure":
+        """The delivered model over the rounds, whole and class by class, as a figure of matplotlib's.
+
+        A notebook shows it; `result.plot().savefig("curves.png")` writes it.
+        """
+        from safari.engine.plot import figure_of
+
+        ceiling = None if self.coverage is None else self.coverage.accuracy_ceiling
+        return figure_of(self.history, ceiling, self.model.labels)
 
     def __repr__(self) -> str:
         kinds = ", ".join(
