@@ -1,6 +1,5 @@
 """`safari predict`: what a trained model says of new samples."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +25,7 @@ def predict_command(
             check_table_name(out)
         table = predicted(model, file)
         if out is None:
-            table.write_csv(sys.stdout)
+            print(table.write_csv(), end="")
         else:
             write_table(table, out)
             print(out)

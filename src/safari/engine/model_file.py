@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,19 @@ def pack_model(trained: TrainedModel) -> bytes:
 
 def write_model(trained: TrainedModel, path: Path) -> None:
     check(path.suffix == ".safetensors", "path", str(path), "must end in .safetensors")
+    write_whole(path, pack_model(trained))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or as before."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.write_bytes(pack_model(trained))
+        try:
+            beside.write_bytes(content)
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise InputError("path", str(path), f"cannot be written ({error.strerror})") from None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import jax
 import jax.numpy as jnp
 
+from safari.engine.model_file import write_whole
 from safari.errors import InputError, check
 from safari.registry import reason
 
@@ -46,7 +47,4 @@ def write_onnx(trained: "TrainedModel", path: Path) -> None:
         raise InputError("model", name, f"cannot be converted to ONNX ({reason(error)})") from None
     facts = {"labels": trained.labels, "features": trained.features}
     onnx.helper.set_model_props(found, {name: json.dumps(fact) for name, fact in facts.items()})
-    try:
-        path.write_bytes(found.SerializeToString())
-    except OSError as error:
-        raise InputError("path", str(path), f"cannot be written ({error.strerror})") from None
+    write_whole(path, found.SerializeToString())

@@ -17,6 +17,7 @@ import polars as pl
 
 from safari.engine.training import Training
 from safari.errors import InputError, check
+from safari.experiment.checksums import reading
 from safari.experiment.directory import write_file
 from safari.experiment.sweep.cells import flat
 from safari.experiment.sweep.store import read_finished
@@ -176,7 +177,10 @@ class Told:
         write_file(self._file, json.dumps(whole, indent=1).encode())
 
     def _read(self) -> dict[str, dict[str, Any]]:
-        return json.loads(self._file.read_text(encoding="utf-8")) if self._file.is_file() else {}
+        if not self._file.is_file():
+            return {}
+        with reading(self._file, "is damaged; remove it, the trackers are then told of all rounds again"):
+            return json.loads(self._file.read_text(encoding="utf-8"))
 
 
 class TrackedRun:
