@@ -1,8 +1,8 @@
-"""Runs the pages of docs/gallery and writes what they print into them: python docs/make_gallery.py
+"""Runs the pages of docs/gallery and examples, and writes what they print into them: python docs/make_gallery.py
 
-The code blocks of a page run in order, in one folder. A block with a title is saved under that name, a
-`python` block is executed, and the lines of a `bash` block are `safari` commands. What a block prints follows
-it as a `text` block. Pictures that a page saves are kept beside it.
+The code blocks of a page run in order, in one folder, which an example's files are copied to. A block with
+a title is saved under that name, a `python` block is executed, and the lines of a `bash` block are commands.
+What a block prints follows it as a `text` block. Pictures that a page saves are kept beside it.
 """
 
 import contextlib
@@ -16,7 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "gallery"
+DOCS = Path(__file__).parent
+EXAMPLES = DOCS.parent / "examples"
+PAGES = (*sorted((DOCS / "gallery").glob("*.md")), EXAMPLES / "hospitals" / "README.md")
 BLOCK = re.compile(
     r'(?P<block>```(?P<kind>python|bash|toml)(?: title="(?P<file>[^"]+)")?\n(?P<code>.*?)```\n)'
     r"(?:\n```text\n.*?```\n)?",
@@ -45,9 +47,10 @@ def output(found: re.Match[str], names: dict[str, object]) -> str:
 
 def printed(command: str) -> str:
     words = shlex.split(command)
-    assert words[0] == "safari", command
+    assert words[0] in ("safari", "python"), command
+    run = [sys.executable, *(["-m", *words] if words[0] == "safari" else words[1:])]
     done = subprocess.run(
-        [sys.executable, "-m", *words],
+        run,
         env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
         capture_output=True,
         text=True,
@@ -70,13 +73,23 @@ def importing(folder: Path):
         sys.path.remove(str(folder))
 
 
-def main() -> None:
-    for path in sorted(FOLDER.glob("*.md")):
+def prepare(path: Path, folder: Path) -> None:
+    """An example's own files, where its commands expect them."""
+    if path.name == "README.md":
+        for file in (*path.parent.glob("*.py"), *path.parent.glob("*.toml")):
+            shutil.copy(file, folder)
+
+
+def main(*names: str) -> None:
+    for path in PAGES:
+        if names and path.stem not in names and path.parent.name not in names:
+            continue
         with tempfile.TemporaryDirectory() as folder:
+            prepare(path, Path(folder))
             path.write_text(rendered(path.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
             for picture in Path(folder).glob("*.png"):
-                shutil.copy(picture, FOLDER)
+                shutil.copy(picture, path.parent)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

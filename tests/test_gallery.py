@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted((DOCS / "gallery").glob("*.md"))
+sys.path.insert(0, str(DOCS))
+from make_gallery import PAGES, prepare, rendered  # noqa: E402
+
 NUMBER = re.compile(r"\d+\.\d+")
 CLOSE = {"percent": 1.0, "fraction": 0.02}
 """How far results may lie apart on two machines: rounding moves a test sample or two."""
@@ -17,11 +19,9 @@ def test_there_is_a_gallery():
     assert len(PAGES) >= 3
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_page_of_the_gallery_prints_what_it_shows(path, tmp_path):
-    sys.path.insert(0, str(DOCS))
-    from make_gallery import rendered
-
+    prepare(path, tmp_path)
     written = path.read_text(encoding="utf-8")
     fresh = rendered(written, tmp_path)
     assert squeezed(fresh) == squeezed(written), "run: python docs/make_gallery.py"
