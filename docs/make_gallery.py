@@ -1,4 +1,4 @@
-"""Runs the pages of docs/gallery and examples, and writes what they print into them: python docs/make_gallery.py
+"""Runs the pages of docs/gallery and of examples: python docs/make_gallery.py [PAGE]...
 
 The code blocks of a page run in order, in one folder, which an example's files are copied to. A block with
 a title is saved under that name, a `python` block is executed, and the lines of a `bash` block are commands.
