@@ -6,7 +6,7 @@ import shlex
 import pytest
 from typer.testing import CliRunner
 
-from safari.advise.metric import Metric
+from safari.advise.goal import Goal
 from safari.cli import app
 
 COMMON = """
@@ -137,10 +137,10 @@ ROW = {
     [("accuracy", 85.0), ("recall:sepsis", 30.0), ("worst_recall", 30.0), ("auc", 90.0), ("loss", 0.4)],
 )
 def test_shares_are_means_over_the_last_ten_evaluated_rounds(name, value):
-    assert Metric(name).of(ROW) == pytest.approx(value)
+    assert Goal.named(name).of(ROW) == pytest.approx(value)
 
 
 def test_of_losses_the_smaller_is_better():
-    assert Metric("loss").sign == -1
-    assert Metric("loss").of({**ROW, "diverged_at": 3}) > 1e9
-    assert Metric("accuracy").of({**ROW, "diverged_at": 3}) == 0
+    assert Goal.named("loss").sign == -1
+    assert Goal.named("loss").of({**ROW, "diverged_at": 3}) > 1e9
+    assert Goal.named("accuracy").of({**ROW, "diverged_at": 3}) == 0

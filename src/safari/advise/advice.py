@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from safari.advise.metric import Metric
+from safari.advise.goal import Goal
 from safari.advise.pilot import FOLDS, Arm, Ground, Pilot
 from safari.report.statistics import Estimate
 
@@ -28,7 +28,7 @@ COUNTED_RUNS = (
 class Advice:
     """What to do, why, and how sure that is. Scores are of held-out samples, never of the test set."""
 
-    metric: Metric
+    goal: Goal
     ground: Ground
     rounds: int
     asked_rounds: int
@@ -57,9 +57,9 @@ class Advice:
     def verdict(self) -> str:
         if self.chosen == OWN:
             others = f"none of {self.tried} other settings is better"
-            return f"Keep your spec: {others} by {self.metric.words} beyond doubt."
-        gain = _points(self.over_own[self.chosen], self.metric)
-        return f"Change your spec: {named(self.chosen)} is better by {gain} of {self.metric.words}."
+            return f"Keep your spec: {others} by {self.goal.words} beyond doubt."
+        gain = _points(self.over_own[self.chosen], self.goal)
+        return f"Change your spec: {named(self.chosen)} is better by {gain} of {self.goal.words}."
 
     @property
     def overrides(self) -> list[str]:
@@ -83,7 +83,7 @@ class Advice:
         return _without_nan(
             {
                 "verdict": self.verdict,
-                "metric": self.metric.name,
+                "metric": self.goal.metric.name,
                 "recommended": self.overrides,
                 "recommended_setting": asdict(self.chosen),
                 "reasons": reasons(self),
@@ -105,14 +105,14 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
     alone = [Arm("server-only", steps=count) for count in steps]
     tried = [FEDAVG, *alone, *assisted]
     pilot.train([OWN, *tried], range(FIRST_FOLDS))
-    ranked = sorted(assisted, key=lambda arm: -pilot.metric.sign * pilot.score(arm).mean)
-    server_only = max(alone, key=lambda arm: pilot.metric.sign * pilot.score(arm).mean)
+    ranked = sorted(assisted, key=lambda arm: -pilot.goal.sign * pilot.score(arm).mean)
+    server_only = max(alone, key=lambda arm: pilot.goal.sign * pilot.score(arm).mean)
     finalists = [FEDAVG, server_only, *ranked[:FINALISTS]]
     pilot.train([OWN, *finalists], range(FOLDS))
-    best = max(ranked[:FINALISTS], key=lambda arm: pilot.metric.sign * pilot.score(arm).mean)
+    best = max(ranked[:FINALISTS], key=lambda arm: pilot.goal.sign * pilot.score(arm).mean)
     sizes = _sizes(pilot, best, ground)
     return Advice(
-        metric=pilot.metric,
+        goal=pilot.goal,
         ground=ground,
         rounds=pilot.rounds,
         asked_rounds=pilot.spec.tables["train"]["rounds"],
@@ -165,7 +165,7 @@ def reasons(advice: Advice) -> list[str]:
 
 
 def _against(what: str, other: str, gain: Estimate, advice: Advice) -> str:
-    points = _points(gain, advice.metric)
+    points = _points(gain, advice.goal)
     if gain.low > 0:
         found = f"{what} help: {named(advice.best)} beats {other} by {points}."
     elif gain.high < 0:
@@ -201,14 +201,14 @@ def _size_words(advice: Advice) -> list[str]:
             word = "more samples are worth collecting" if size > here else "fewer did better here"
         elif gain.high < 0:
             word = "worse"
-        points = _points(gain, advice.metric)
+        points = _points(gain, advice.goal)
         found.append(f"{size:,} server samples instead of {here:,}: {points}; {word}.")
     return found
 
 
 def _sure(advice: Advice) -> list[str]:
     lines = [
-        f"Judged by {advice.metric.words} on held-out samples of the server's, in {FOLDS} folds, never on "
+        f"Judged by {advice.goal.words} on held-out samples of the server's, in {FOLDS} folds, never on "
         f"the test set. Differences are paired; their intervals (95 %) allow for {advice.tried} settings "
         "tried and for folds that share samples."
     ]
@@ -220,10 +220,10 @@ def _sure(advice: Advice) -> list[str]:
     return lines
 
 
-def _points(found: Estimate, metric: Metric) -> str:
-    digits = 3 if metric.name == "loss" else 1
+def _points(found: Estimate, goal: Goal) -> str:
+    digits = 3 if goal.metric.name == "loss" else 1
     interval = f" ({found.low:+.{digits}f} to {found.high:+.{digits}f})" if found.count > 1 else ""
-    return f"{found.mean:+.{digits}f}{metric.unit}{interval}"
+    return f"{found.mean:+.{digits}f}{goal.unit}{interval}"
 
 
 def _plain(found: Estimate | None) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from safari.advise.metric import Metric
+from safari.advise.goal import Goal
 from safari.data import Coverage, Federation
 from safari.devices import cores, on_cpu
 from safari.engine.diagnostics import Observer
@@ -20,6 +20,7 @@ from safari.errors import InputError
 from safari.experiment.spec import Spec, complete
 from safari.experiment.sweep import SweepSpec, make_cell
 from safari.experiment.sweep.cells import DATA_SEED, EXCLUSION_SEED, SEED
+from safari.report.metric_names import check_labels
 from safari.report.statistics import Estimate, estimate, paired_over_folds
 
 LOOKS = 10
@@ -90,7 +91,7 @@ class Pilot:
     folder: Path
     sweep: Sweep
     seconds: float
-    metric: Metric
+    goal: Goal
     rounds: int = 0
     outcomes: dict[Arm, dict[int, float]] = field(default_factory=dict)
     _began: float = field(default_factory=time.monotonic)
@@ -117,7 +118,7 @@ class Pilot:
         settings = {"algorithm.name": "safari", **self._held_out(0)}
         spec = make_cell(self.given, settings).spec
         run = spec.prepare(self._federation(spec))
-        self.metric.check_class(run.task.federation.dataset.labels)
+        check_labels([self.goal.metric], lambda: run.task.federation.dataset.labels)
         check_fits(run)
         training = Training(run)
         while training.done < min(WARM_ROUNDS, run.rounds) and not training.finished:
@@ -172,7 +173,7 @@ class Pilot:
         spec = SweepSpec(self.given, tuple(settings.values()))
         for row in self.sweep(spec, self.folder / f"pilot-{self._sweeps}").to_dicts():
             for arm, fold in cells[row["cell"]]:
-                self.outcomes.setdefault(arm, {})[fold] = self.metric.of(row)
+                self.outcomes.setdefault(arm, {})[fold] = self.goal.of(row)
 
     def _settings(self, arm: Arm, fold: int) -> dict[str, Any]:
         rounds = {"train.rounds": self.rounds}
@@ -205,7 +206,7 @@ class Pilot:
 
     def gain(self, arm: Arm, over: Arm, tried: int = 1) -> Estimate:
         """By how much the metric is better, fold by fold; `arm` is the best of several that were `tried`."""
-        sign = self.metric.sign
+        sign = self.goal.sign
         mine, theirs = (
             {fold: sign * value for fold, value in self.outcomes[which].items()} for which in (arm, over)
         )

@@ -29,9 +29,7 @@ def advise_command(
     ] = None,
     metric: Annotated[
         str,
-        typer.Option(
-            "--metric", help="accuracy, balanced_accuracy, macro_f1, worst_recall, auc, loss, recall:CLASS."
-        ),
+        typer.Option("--metric", help="What to make better, as in `safari compare`."),
     ] = "balanced_accuracy",
     seconds: Annotated[float, typer.Option("--seconds", help="About how long the pilot may take.")] = 90.0,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
@@ -40,17 +38,20 @@ def advise_command(
     with command():
         from safari.advise import Pilot, advise
         from safari.advise.advice import named, reasons
-        from safari.advise.metric import Metric
+        from safari.advise.goal import Goal
         from safari.cli.run import free_folder
         from safari.cli.sweep import carry_out
         from safari.errors import check_positive
         from safari.experiment.directory import refuse_existing, write_file
         from safari.experiment.spec import apply_overrides, complete, read_toml
         from safari.report.advice import advice_table
+        from safari.report.metric_names import with_own
 
         check_positive("--seconds", seconds)
         given = apply_overrides(read_toml(Path(spec[0])), spec[1:])
-        described, goal = complete(given), Metric(metric)
+        goal = Goal.named(metric)
+        given = with_own(given, [goal.metric])
+        described = complete(given)
         path = out or free_folder(Path("runs"), f"advise-{Path(spec[0]).stem}")
         refuse_existing(path)
         observed = _diagnostics(pilot, described) if pilot is not None else None

@@ -47,18 +47,17 @@ def summary_table(summary: dict[str, Any]) -> Table:
 def comparison_table(comparison: pl.DataFrame, metrics: Sequence[Metric]) -> Table:
     """The delivered model by each metric, mean and deviation over the seeds, a row an algorithm."""
     seeds = int(comparison["runs"].to_numpy().max())
-    over = f", mean ± deviation over {seeds} seeds" if seeds > 1 else ""
-    table = Table(title=f"The delivered model on the test set{over}", title_justify="left")
-    table.add_column("algorithm")
-    titles = [f"{one.title}{one.unit}" for one in metrics]
-    for name in (*titles, "accuracy, last round", "mean last 10", "client ceiling", "up, MB"):
+    over = f"mean ± deviation over {seeds} seeds, " if seeds > 1 else ""
+    table = Table(title=f"The delivered model on the test set ({over}shares in %)", title_justify="left")
+    table.add_column("algorithm", no_wrap=True)
+    titles = [one.title for one in metrics]
+    for name in (*titles, "accuracy, last round", "client ceiling", "up, MB"):
         table.add_column(name, justify="right")
     for row in comparison.iter_rows(named=True):
         table.add_row(
             row["algorithm"],
             *(_mean(row, one.name, one.scale) for one in metrics),
             _mean(row, "accuracy_round"),
-            _mean(row, "accuracy_round_last10"),
             _mean({**row, "accuracy_ceiling_std": None}, "accuracy_ceiling"),
             f"{row['bytes_up_mean'] / 1e6:.1f}",
         )
