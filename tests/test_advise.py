@@ -142,5 +142,5 @@ def test_shares_are_means_over_the_last_ten_evaluated_rounds(name, value):
 
 def test_of_losses_the_smaller_is_better():
     assert Goal.named("loss").sign == -1
-    assert Goal.named("loss").of({**ROW, "diverged_at": 3}) > 1e9
+    assert Goal.named("loss").of({**ROW, "diverged_at": 3}) >= 1e9
     assert Goal.named("accuracy").of({**ROW, "diverged_at": 3}) == 0

@@ -11,8 +11,8 @@ sys.path.insert(0, str(DOCS))
 from make_gallery import PAGES, prepare, rendered  # noqa: E402
 
 NUMBER = re.compile(r"\d+\.\d+")
-CLOSE = {"percent": 1.0, "fraction": 0.02}
-"""How far results may lie apart on two machines: rounding moves a test sample or two."""
+CLOSE = {"percent": 2.5, "fraction": 0.02}
+"""How far results may lie apart on two machines: rounding moves a test sample or two, and intervals more."""
 
 
 def test_there_is_a_gallery():
@@ -26,7 +26,7 @@ def test_a_page_of_the_gallery_prints_what_it_shows(path, tmp_path):
     fresh = rendered(written, tmp_path)
     assert squeezed(fresh) == squeezed(written), "run: python docs/make_gallery.py"
     for ours, shown in zip(NUMBER.findall(fresh), NUMBER.findall(written), strict=True):
-        unit = "fraction" if float(shown) < 1 else "percent"
+        unit = "fraction" if len(shown.partition(".")[2]) > 2 else "percent"
         assert abs(float(ours) - float(shown)) <= CLOSE[unit]
     for picture in re.findall(r"\]\(([^)]+\.png)\)", written):
         assert (tmp_path / picture).is_file()
