@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from oracle import Turn, World
-from safari.engine import Run, draw_turn
+from safari.algorithms.private import gaussian
+from safari.engine import Run, draw_turn, initial_params
 from safari.models import Params
 
 
@@ -29,9 +30,14 @@ def world_of(run: Run) -> World:
 
 
 @eqx.filter_jit
-def drawn(run: Run, availability, number):
+def drawn(run: Run, availability, number, prefer):
     """The turn of a round; what is drawn depends on neither the task nor the algorithm."""
-    return draw_turn(run, availability, number)
+    return draw_turn(run, availability, number, prefer)
+
+
+@eqx.filter_jit
+def normal(key, like):
+    return gaussian(key, like)
 
 
 @eqx.filter_jit
@@ -39,8 +45,8 @@ def scheduled(federation, shard, key, steps: int, size: int):
     return federation.schedule(shard, key, steps, size)
 
 
-def turns_of(run: Run):
-    """Yields the turns of a run, as the oracle wants them."""
+def turns_of(run: Run, twin):
+    """Yields the turns of a run, as the oracle wants them; the twin may prefer some clients."""
     federation = run.task.federation
     x, y = inputs(run), np.asarray(federation.dataset.y)
     draws = eqx.tree_at(lambda run: (run.task, run.algorithm), run, (None, None))
@@ -55,14 +61,18 @@ def turns_of(run: Run):
         own = jax.random.fold_in(key, client)
         return batches(federation.client(jnp.int32(client)), own, steps, min(size, federation.largest))
 
+    like = initial_params(run)
     availability = run.roster.init(run.streams)
     for number in range(run.rounds):
-        availability, _, turn = drawn(draws, availability, jnp.int32(number))
+        availability, _, turn = drawn(draws, availability, jnp.int32(number), twin.prefer(number))
         cohort = [int(client) for client in turn.cohort.clients[turn.cohort.reported]]
         of_server = partial(batches, federation.server, turn.server_batches)
-        yield Turn(
-            number, float(turn.coin), cohort, partial(of_client, turn.client_batches), of_server, run.rounds
-        )
+        of_clients = partial(of_client, turn.client_batches)
+        rates = None if turn.rates is None else np.asarray(turn.rates, np.float64)
+        noise = as_matrix(normal(turn.stream("privacy"), like))
+        coin, expected = float(turn.coin), float(turn.expected)
+        known = (rates, expected, noise)
+        yield Turn(number, coin, cohort, of_clients, of_server, run.rounds, *known)
 
 
 def as_matrix(params: Params) -> np.ndarray:

@@ -186,8 +186,8 @@ def test_the_twin_on_the_page_equals_the_method(tmp_path, relative, digits):
     run = prepare(digits, method, safari.Logistic(), safari.Participation(3, 4), 8, 7, 1, "float32")
     result = safari.train(digits, method, participation=safari.Participation(3, 4), rounds=8, seed=7)
     start = np.zeros((10, 65))
-    last = oracle.train(names["Mine"](method, plan.world_of(run)), start, plan.turns_of(run))[0]
-    plain = oracle.train(client_methods.FedAvg(method, plan.world_of(run)), start, plan.turns_of(run))[0]
+    twins = [make(method, plan.world_of(run)) for make in (names["Mine"], client_methods.FedAvg)]
+    last, plain = (oracle.train(twin, start, plan.turns_of(run, twin))[0] for twin in twins)
     found = plan.as_matrix(result.params)
     np.testing.assert_allclose(found, last, atol=2e-5)
     assert np.abs(found - plain).max() > 1e-3

@@ -22,6 +22,15 @@ CASES = {
     "strong proximal term": safari.FedProx(proximal=0.3, **CLIENTS),
     "other moments": safari.FedAdam(global_rate=0.03, b1=0.8, b2=0.95, **CLIENTS),
     "trust after an epoch": safari.FLTrust(local_rate=0.2, local_epochs=2, batch_size=16, clip=0.8),
+    "amplified every third round": safari.Amplify(every=3, amplification=1.5, **CLIENTS),
+    "extrapolated": safari.Safari(safari.FedExP(eps=1e-6, **CLIENTS), SERVER, q=0.9),
+    "short absences": safari.FedAU(longest=3, over="seen", **CLIENTS),
+    "latest of the seen": safari.Safari(safari.MIFA(over="seen", **CLIENTS), SERVER, q=0.7),
+    "variance of the seen": safari.FedVARP(over="seen", **CLIENTS),
+    "rates above zero": safari.FedStale(beta=0.8, over="seen", **CLIENTS),
+    "quick rates": safari.F3AST(b=0.3, over="seen", **CLIENTS),
+    "bent for the seen": safari.FedDyn(alpha=0.1, over="seen", **CLIENTS),
+    "echo": safari.Safari(safari.FedAWE(global_rate=0.5, **CLIENTS), SERVER, q=0.7),
     "clipped server": safari.Safari(safari.FedAvg(**CLIENTS), safari.ServerSGD(0.3, 7, 16, clip=0.5), q=0.6),
     "sum beside": safari.Beside(safari.FedAvg(weights="size", **CLIENTS), SERVER, merge="sum"),
     "average by size": safari.Beside(safari.FedAvg(weights="size", **CLIENTS), SERVER),
@@ -33,7 +42,7 @@ def assert_equals_the_oracle(federation, algorithm, participation=PARTICIPATION,
     result = safari.train(federation, algorithm, participation=participation, rounds=rounds, seed=7)
     run = prepare(federation, algorithm, safari.Logistic(), participation, rounds, 7, 1, "float32")
     twin = oracle.twin_of(run.algorithm, plan.world_of(run))
-    last, delivered, kinds = oracle.train(twin, np.zeros((10, 65)), plan.turns_of(run))
+    last, delivered, kinds = oracle.train(twin, np.zeros((10, 65)), plan.turns_of(run, twin))
     assert np.abs(last).max() > 0.1
     assert result.history["kind"].to_list() == kinds
     np.testing.assert_allclose(plan.as_matrix(result.params_last), last, atol=2e-5)

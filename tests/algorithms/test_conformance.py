@@ -36,7 +36,8 @@ COMBINATORS = {
 }
 ALONE = list(ALGORITHMS)
 INSIDE = {combinator: [f"{combinator}({name})" for name in CLIENT_METHODS] for combinator in COMBINATORS}
-EVERYTHING = [*ALONE, *INSIDE["safari"]]
+PRIVATE = ["safari(private)", "elsewhere(private)"]
+EVERYTHING = [*ALONE, *INSIDE["safari"], PRIVATE[0]]
 
 
 def short(algorithm):
@@ -56,7 +57,9 @@ def algorithm_of(case):
     combinator, _, rest = case.partition("(")
     if not rest:
         return short(ALGORITHMS[case]())
-    method = replace(short(ALGORITHMS[rest.removesuffix(")")]()), weights="size")
+    method = short(ALGORITHMS[rest.removesuffix(")")]())
+    if isinstance(method, safari.ClientAlgorithm):
+        method = replace(method, weights="size")
     return COMBINATORS[combinator](method)
 
 
@@ -92,6 +95,8 @@ def trained(run, stretches=(ROUNDS,)):
 
 @cache
 def whole(case):
+    if "private" in case:
+        pytest.importorskip("dp_accounting")
     training = trained(prepared(algorithm_of(case)))
     assert training.finished
     return Trained(training.run, training.result(), training.carry)
@@ -112,6 +117,7 @@ def test_it_says_what_it_is_and_names_its_paper(name):
     cls = ALGORITHMS[name]
     assert isinstance(vars(cls).get("about"), safari.About), f"{name} has no `about = About(...)`"
     paper = cls.about.paper
+    assert cls.about.rates == cls.needs_rates
     if paper is not None:
         assert paper.authors in cls.__doc__
         assert str(paper.year) in cls.__doc__ or paper.venue in cls.__doc__
@@ -154,12 +160,12 @@ def test_inside_the_other_combinators_clients_train_in_each_of_them():
     assert "client" in kinds[7:]
 
 
-@pytest.mark.parametrize("case", [*EVERYTHING, *INSIDE["elsewhere"]])
+@pytest.mark.parametrize("case", [*EVERYTHING, *INSIDE["elsewhere"], PRIVATE[1]])
 def test_it_equals_its_numpy_twin(case):
     found = whole(case)
     twin = oracle.twin_of(found.run.algorithm, plan.world_of(found.run))
     start = np.zeros((10, 65))
-    last, delivered, kinds = oracle.train(twin, start, plan.turns_of(found.run))
+    last, delivered, kinds = oracle.train(twin, start, plan.turns_of(found.run, twin))
     assert found.result.history["kind"].to_list() == kinds
     assert np.abs(last).max() > 0.05
     np.testing.assert_allclose(plan.as_matrix(found.result.params_last), last, atol=2e-5)
@@ -227,7 +233,10 @@ def runs_on_flower(run):
     clients = run.algorithm.clients if type(run.algorithm) is safari.Safari else run.algorithm
     if not isinstance(clients, safari.ClientAlgorithm) or clients.models_up != 1:
         return False
-    return clients.memory({"weight": jnp.zeros(3)}, run.task)[1] is None
+    params = {"weight": jnp.zeros(3)}
+    server, own = clients.memory(params, run.task)
+    chooses = clients.prefer(safari.ClientState(params, server, None), jnp.int32(0)) is not None
+    return own is None and not clients.needs_rates and not chooses
 
 
 @pytest.mark.parametrize("case", [*ALONE, "safari(fedavg)", "safari(scaffold)"])

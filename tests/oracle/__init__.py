@@ -27,5 +27,5 @@ def train(twin, w, turns):
         w, kind = twin.round(w, turn)
         kinds.append(kind)
         if kind in ("server", "both") or getattr(twin, "delivers", False):
-            delivered = w
-    return w, w if delivered is None else delivered, kinds
+            delivered = twin.deliver(w)
+    return w, twin.deliver(w) if delivered is None else delivered, kinds

@@ -11,6 +11,12 @@ class ServerSGD:
     def __init__(self, settings, world):
         self.set, self.world = settings, world
 
+    def deliver(self, w):
+        return w
+
+    def prefer(self, number):
+        """Nobody."""
+
     def round(self, w, turn):
         size = min(self.set.batch_size, len(self.world.server[1]))
         batches = turn.server_batches(self.set.steps, size)
@@ -24,6 +30,12 @@ class TwoSided:
             oracle.twin_of(settings.clients, world),
             oracle.twin_of(settings.server, world),
         )
+
+    def deliver(self, w):
+        return self.clients.deliver(w)
+
+    def prefer(self, number):
+        return self.clients.prefer(number)
 
 
 class Safari(TwoSided):
@@ -119,6 +131,12 @@ class Stages:
             oracle.twin_of(settings.second, world),
         )
 
+    def deliver(self, w):
+        return w
+
+    def prefer(self, number):
+        return (self.first if number < self.set.rounds else self.second).prefer(number)
+
     def round(self, w, turn):
         part = self.first if turn.number < self.set.rounds else self.second
         found = part.round(w, turn)
@@ -184,10 +202,10 @@ class FedLAW(FedAvg):
     def prepare(self, w, turn):
         size = min(self.set.fit_batch_size, len(self.world.server[1]))
         steps = self.set.fit_epochs * (len(self.world.server[1]) // size)
-        self.start, self.batches = w, turn.server_batches(steps, size)
+        self.begun, self.batches = w, turn.server_batches(steps, size)
 
     def remember(self, changes):
-        ends = np.array([self.start + change for change in changes.values()])
+        ends = np.array([self.begun + change for change in changes.values()])
         weights = self.weights(None, changes, None)
         fit = np.append(np.log(list(weights.values())), 0.0)  # l of every client, then g
         m = v = np.zeros_like(fit)

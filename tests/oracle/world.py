@@ -28,6 +28,12 @@ class Turn:
     """(steps, batch size)"""
     rounds: int
     """How many the run has."""
+    rates: np.ndarray | None = None
+    """The probability that each client reports."""
+    expected: float = 0.0
+    """About how many reports were to be expected."""
+    noise: np.ndarray | None = None
+    """Standard normal numbers in the shape of the model."""
 
 
 def probabilities(w, x):

@@ -133,3 +133,51 @@ def test_every_round_has_another_cohort():
 def test_every_client_has_a_coin_of_its_own():
     mask, _ = available(safari.Bernoulli(0.5), clients=20, rounds=50)
     assert not (mask.all(axis=1) | ~mask.any(axis=1)).any()
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        safari.Always(),
+        safari.Bernoulli((0.1, 0.9, 0.5, 0.2, 1.0, 0.6)),
+        safari.Cyclic(groups=3, length=2),
+        safari.Diurnal(mean=0.4, swing=0.3, period=10),
+        safari.LongTail(least=0.1),
+        safari.Markov(join=0.2, leave=0.4),
+    ],
+    ids=lambda pattern: type(pattern).__name__,
+)
+def test_rates_are_how_often_clients_report(pattern):
+    """What is counted with one over its rate comes to one on average: only then is the oracle unbiased."""
+    participation = safari.Participation(availability=pattern, excluded=[5], per_round=2, dropout=0.2)
+    roster, streams = participation.resolve(6, 0), Streams(0)
+
+    def step(state, number):
+        state, there, cohort = roster.draw(state, streams, number)
+        rates = roster.rates(state, number, there)
+        counted = jnp.zeros(6).at[cohort.clients].add(cohort.reported / rates[cohort.clients])
+        return state, (counted, cohort.reported.sum(), rates, roster.expected(state, number))
+
+    rounds = jnp.arange(6000)
+    counted, reports, rates, expected = jax.lax.scan(step, roster.init(streams), rounds)[1]
+    np.testing.assert_allclose(np.asarray(counted).mean(axis=0), [1, 1, 1, 1, 1, 0], atol=0.15)
+    assert rates[:, 5].max() == 0
+    assert reports.mean() <= expected.mean() + 0.05
+
+
+def test_a_trace_knows_its_rates(tmp_path):
+    (tmp_path / "trace.csv").write_text("round,client\n1,0\n2,0\n2,1\n4,1\n")
+    trace = safari.Trace(tmp_path / "trace.csv")
+    assert trace.rates(trace.init(None, 3), 0, 3).tolist() == [0.5, 0.5, 0.0]
+
+
+def test_a_pattern_that_does_not_know_its_rates_is_refused_by_methods_that_must(digits):
+    class Mine(safari.Availability):
+        def step(self, state, key, round, clients):
+            return state, jnp.ones(clients, bool)
+
+    participation = safari.Participation(availability=Mine())
+    with pytest.raises(
+        safari.InputError, match="does not say how often clients come, which KnownP must know"
+    ):
+        safari.train(digits, safari.Safari(safari.KnownP()), participation=participation, rounds=1)

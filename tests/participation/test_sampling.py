@@ -88,3 +88,18 @@ def test_each_of_a_cohort_drops_out_for_itself():
     """One coin for all would let everyone report in 7 of 10 rounds."""
     found = cohorts([True] * 10, 5, 4000, dropout=0.3)
     assert abs(found.reported.all(axis=1).mean() - 0.7**5) < 0.03
+
+
+def test_those_preferred_are_picked_first_and_lots_decide_between_equals():
+    prefer = jnp.array([1.0, 5.0, 2.0, 2.0, 9.0, 2.0])
+    available = jnp.array([True, True, True, True, False, True])
+
+    def one(key):
+        return pick(key, available, 3, 2, prefer), pick(key, available, 3, 3, prefer)
+
+    two, three = jax.vmap(one)(jax.random.split(jax.random.key(0), 600))
+    assert two.picked.sum(axis=1).tolist() == [2] * 600
+    assert (np.asarray(two.clients)[:, 0] == 1).all()
+    share = np.bincount(np.asarray(three.clients).ravel(), minlength=6) / 600
+    np.testing.assert_allclose(share[[0, 1, 4]], [0, 1, 0])
+    np.testing.assert_allclose(share[[2, 3, 5]], 2 / 3, atol=0.08)

@@ -37,6 +37,8 @@ class Turn(eqx.Module):
         coin: uniform between 0 and 1.
         client_batches: the key of the clients' minibatches; fold the client's number into it.
         server_batches: the key of the server's minibatches.
+        rates: the probability that each client reports in this round; None where nobody knows it.
+        expected: about how many reports were to be expected; who came in it plays no part.
     """
 
     number: Int[Array, ""]
@@ -46,6 +48,8 @@ class Turn(eqx.Module):
     client_batches: Key[Array, ""]
     server_batches: Key[Array, ""]
     methods: Key[Array, ""]
+    rates: Float[Array, " clients"] | None = None
+    expected: Float[Array, ""] | None = None
 
     def stream(self, name: str) -> Key[Array, ""]:
         """A random key of this round for a purpose of the method's own; no other name shares it."""
@@ -133,8 +137,8 @@ class Algorithm(Noun):
 
     `table` names the table of a spec that describes an algorithm which acts on one side alone
     (`clients` or `server`). `asks_clients` is whether clients ever train. `columns` are the names of
-    the numbers that its notes carry. `about` is what the method states about itself; the methods that
-    safari lists have it.
+    the numbers that its notes carry. `needs_rates` is whether it must know how often clients come.
+    `about` is what the method states about itself; the methods that safari lists have it.
 
     Examples:
         >>> import equinox as eqx, jax, safari
@@ -155,6 +159,7 @@ class Algorithm(Noun):
     table: ClassVar[str | None] = None
     asks_clients: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ()
+    needs_rates: ClassVar[bool] = False
 
     def bind(self, federation: Federation, seed: int) -> "tuple[Algorithm, Federation]":
         """The algorithm with all that depends on the federation filled in, and the federation that it
@@ -177,6 +182,13 @@ class Algorithm(Noun):
     @abstractmethod
     def round(self, state: Any, task: Task, turn: Turn) -> tuple[Any, Note]:
         """The state after a round, and what happened in it."""
+
+    def prefer(self, state: Any, number: Int[Array, ""]) -> Float[Array, " clients"] | None:
+        """Whom to pick in round `number` of those that can be reached: those with the highest values.
+
+        Lots decide between equals; None leaves everything to them.
+        """
+        return None
 
     def deliver(self, state: Any) -> Params:
         """The model to hand over if training ended now."""

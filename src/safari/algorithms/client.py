@@ -5,6 +5,7 @@ A method overrides the moves in which it differs from FedAvg, and nothing else:
 | move | where | FedAvg's |
 |---|---|---|
 | `memory` | before the first round | nothing |
+| `recall` | client, once a round | its row of the memory |
 | `broadcast` | server | nothing beside the model |
 | `begin` | client, once a round | its memory, unchanged |
 | `start` | client, once a round | the model |
@@ -135,6 +136,10 @@ class ClientAlgorithm(Algorithm):
     models_up: ClassVar[float] = 1.0
     """How many models' worth of numbers a client sends back."""
 
+    sum_only: ClassVar[bool] = True
+    """Whether the server looks at nothing of the reports but `reports.update()`, equally weighted. A method
+    with a `weigh` or `absorb` of its own has to say so itself."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "round" in cls.__dict__ or "init" in cls.__dict__:
@@ -142,6 +147,8 @@ class ClientAlgorithm(Algorithm):
                 f"{cls.__name__} overrides `round` or `init`, which fix the order of the moves; override "
                 "the moves, or subclass safari.Algorithm"
             )
+        if {"weigh", "absorb"} & set(cls.__dict__) and "sum_only" not in cls.__dict__:
+            cls.sum_only = False
 
     def __check_init__(self) -> None:
         check_positive("local_rate", self.local_rate)
@@ -166,6 +173,10 @@ class ClientAlgorithm(Algorithm):
     def broadcast(self, state: ClientState, task: Task, turn: Turn) -> Memory:
         """What the clients are sent beside the model; it counts as bytes down."""
         return None
+
+    def recall(self, state: ClientState, client: Int[Array, ""]) -> Memory:
+        """What a client remembers when a round begins: its row of `client_memory`."""
+        return jax.tree.map(lambda memory: memory[client], state.client_memory)
 
     def begin(self, client: Client, params: Params, broadcast: Memory, own: Memory) -> Memory:
         """What a client has at hand in all its steps: by default what it remembers."""
@@ -261,7 +272,7 @@ class ClientAlgorithm(Algorithm):
         federation = task.federation
         steps = jnp.asarray(self.steps(federation.client(client).count))
         key = jax.random.fold_in(turn.stream("client"), client)
-        own = jax.tree.map(lambda memory: memory[client], state.client_memory)
+        own = self.recall(state, client)
         own = self.begin(Client(task, client, key), state.params, broadcast, own)
         start = self.start(own, state.params)
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
 
 from safari.algorithms.base import Algorithm, Note, Turn
 from safari.algorithms.fedavg import FedAvg
@@ -65,6 +66,9 @@ class ClientsAndServer(Algorithm):
         server, note = self.server.round(begun, task, turn)
         clients = self.clients.with_params(state.clients, server.params)
         return TwoSided(clients, self.server.with_params(server, None)), note.over(self.columns)
+
+    def prefer(self, state: Any, number: Int[Array, ""]) -> Float[Array, " clients"] | None:
+        return self.clients.prefer(state.clients, number)
 
     def deliver(self, state: Any) -> Params:
         return self.clients.deliver(state.clients)

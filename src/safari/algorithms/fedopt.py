@@ -4,6 +4,7 @@ import inspect
 import warnings
 from abc import abstractmethod
 from functools import lru_cache
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,8 @@ class ServerOptimised(ClientAlgorithm):
     gradient; `global_rate` is that optimiser's learning rate.
     """
 
+    sum_only: ClassVar[bool] = True
+
     @abstractmethod
     def optimiser(self) -> optax.GradientTransformation:
         """The optimiser, built from the leaves."""
@@ -41,6 +44,8 @@ class ServerOptimised(ClientAlgorithm):
 
 class FedAdam(ServerOptimised):
     r"""Reddi et al. (ICLR 2021): Adam on the server, with the bias correction of Kingma and Ba (ICLR 2015).
+
+    The paper's Algorithm 2 leaves that correction out, and begins its second moment at $\tau^2$, not at 0.
 
     Args:
         global_rate: Adam's learning rate.

@@ -5,7 +5,7 @@ from typing import Literal, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from safari.algorithms.about import About, Idea
 from safari.algorithms.base import Note, Turn, note
@@ -116,6 +116,9 @@ class MixedTwoWay(Beside):
 
     def init(self, params: Params, task: Task) -> MixedState:
         return MixedState(super().init(params, task), jax.tree.map(jnp.zeros_like, params))
+
+    def prefer(self, state: MixedState, number: Int[Array, ""]) -> Float[Array, " clients"] | None:
+        return super().prefer(state.parts, number)
 
     def deliver(self, state: MixedState) -> Params:
         return super().deliver(state.parts)

@@ -5,7 +5,7 @@ from typing import Self
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from safari.algorithms.about import About, Idea, Paper
 from safari.algorithms.adaptive_q import AdaptiveQ, Knowledge
@@ -85,6 +85,9 @@ class Safari(ClientsAndServer):
     def init(self, params: Params, task: Task) -> SafariState:
         known = self.q.start(params) if isinstance(self.q, AdaptiveQ) else None
         return SafariState(super().init(params, task), known)
+
+    def prefer(self, state: SafariState, number: Int[Array, ""]) -> Float[Array, " clients"] | None:
+        return super().prefer(state.parts, number)
 
     def deliver(self, state: SafariState) -> Params:
         return super().deliver(state.parts)

@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
 
 from safari.algorithms.about import About, Idea
 from safari.algorithms.base import Algorithm, Note, Turn
@@ -67,6 +69,14 @@ class Stages(Algorithm):
     def init(self, params: Params, task: Task) -> StagesState:
         first, second = self.first.init(params, task), self.second.init(params, task)
         return StagesState(params, self.first.with_params(first, None), self.second.with_params(second, None))
+
+    def prefer(self, state: StagesState, number: Int[Array, ""]) -> Float[Array, " clients"] | None:
+        first, second = self.first.prefer(state.first, number), self.second.prefer(state.second, number)
+        if first is None and second is None:
+            return None
+        first = jnp.float32(0) if first is None else first
+        second = jnp.float32(0) if second is None else second
+        return jnp.where(number < self.rounds, first, second)
 
     def round(self, state: StagesState, task: Task, turn: Turn) -> tuple[StagesState, Note]:
         def first() -> tuple[StagesState, Note]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,6 +13,7 @@ import polars as pl
 from safari.algorithms import Kind
 from safari.data import Coverage
 from safari.engine.metrics import Metrics, f1, mean_over_classes, precision, recall
+from safari.engine.privacy import Guarantee
 from safari.engine.run import Record, Run
 from safari.engine.trained_model import TrainedModel
 from safari.models import Params
@@ -67,9 +68,9 @@ Measured: TypeAlias = tuple[Metrics, dict[str, float]]
 
 
 def history_schema(columns: tuple[str, ...] = (), validated: bool = False) -> dict[str, Any]:
-    """The columns of a history, those of an algorithm's own last."""
+    """The columns of a history, those of an algorithm's own last, by name."""
     validation = VALIDATION_SCHEMA if validated else {}
-    return {**HISTORY_SCHEMA, **validation, **dict.fromkeys(columns, pl.Float64)}
+    return {**HISTORY_SCHEMA, **validation, **dict.fromkeys(sorted(columns), pl.Float64)}
 
 
 def empty_history(run: Run) -> pl.DataFrame:
@@ -154,7 +155,8 @@ class Log:
     `excluded` lists the clients that were excluded; `coverage` says who else could never take part,
     and what they hold; `diverged_at` is the round in which the run left the finite numbers, if it did;
     `stopped_at` is the round after which it stopped early, if it did; `diagnostics` is what an observer
-    saw, where one looked on. `measure` scores the delivered model, where that can be done.
+    saw, where one looked on; `privacy` is what the epsilon of a private run means. `measure` scores the
+    delivered model, where that can be done.
     """
 
     history: pl.DataFrame
@@ -165,6 +167,7 @@ class Log:
     diverged_at: int | None = None
     stopped_at: int | None = None
     diagnostics: pl.DataFrame | None = None
+    privacy: Guarantee | None = None
     measure: Callable[[], Measured] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
@@ -220,6 +223,7 @@ class Log:
             "compile_seconds": self.compile_seconds,
             "train_seconds": self.train_seconds,
             **self._observed(),
+            **self._spent(),
         }
 
     def _measured(self) -> dict[str, Any]:
@@ -231,6 +235,13 @@ class Log:
             found = {"classes": list(self.coverage.exposure)}
         own = {"metrics": self.own_metrics} if self.own_metrics else {}
         return {name: found.get(name) for name in MEASURED} | own
+
+    def _spent(self) -> dict[str, Any]:
+        """What a private run has spent, and what that means."""
+        if self.privacy is None:
+            return {}
+        spent = float(self.history["epsilon"][-1]) if len(self.history) else 0.0
+        return {"epsilon": spent, **asdict(self.privacy)}
 
     def _covered(self) -> dict[str, Any]:
         """What those that take part can teach, where it is known: no server sees the data of real clients."""

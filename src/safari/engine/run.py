@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from safari.algorithms import Algorithm, Precision, Schedule, Task, Turn
+from safari.algorithms.private import check_private
 from safari.data import Federation
 from safari.engine.class_weights import class_weights_of
 from safari.engine.delivery import (
@@ -30,7 +31,7 @@ from safari.engine.evaluation import Score, no_score
 from safari.engine.metrics import try_own_metrics
 from safari.engine.validation import Best, Validation, check_patience, no_best, not_validated, validated
 from safari.engine.warm_start import starting_params
-from safari.errors import check_count, check_seed, naming
+from safari.errors import check, check_count, check_seed, naming
 from safari.models import Model, Params
 from safari.models.base import check_loss
 from safari.participation import Cohort, Participation, Roster
@@ -125,12 +126,25 @@ def prepare(
         check_loss(model, dataset.classes)
     weights = class_weights_of(class_weights, federation)
     algorithm, federation = algorithm.bind(federation, seed)
+    check_rates(algorithm, roster, seed)
+    check_private(algorithm)
     task = Task(model, federation, precision, class_weights=weights)
     run = Run(
         task, algorithm, roster, streams_of(seed), rounds, evaluate_every, deliver, patience, schedule,
         begins, tuple(metrics),
     )  # fmt: skip
     return jax.tree.map(lambda leaf: jnp.float32(leaf) if isinstance(leaf, float | int) else leaf, run)
+
+
+def check_rates(algorithm: Algorithm, roster: Roster, seed: int) -> None:
+    """Refuse an availability that does not know its rates where the method must."""
+    needing = [type(part).__name__ for part in algorithm.parts() if part.needs_rates]
+    if needing:
+        pattern, clients = roster.availability, roster.clients
+        state = jax.eval_shape(lambda: roster.init(streams_of(seed)))
+        rates = jax.eval_shape(lambda state: pattern.rates(state, jnp.int32(0), clients), state)
+        allowed = f"does not say how often clients come, which {needing[0]} must know; write its `rates`"
+        check(rates is not None, "participation.availability", type(pattern).__name__, allowed)
 
 
 def check_train(rounds: int, seed: int, evaluate_every: int) -> None:
@@ -157,10 +171,15 @@ def start(run: Run) -> Carry:
     return Carry(state, availability, kept, no_best(run.task))
 
 
-def draw_turn(run: Run, availability: PyTree[Any], number: Int[Array, ""]) -> tuple[PyTree[Any], Array, Turn]:
+def draw_turn(
+    run: Run,
+    availability: PyTree[Any],
+    number: Int[Array, ""],
+    prefer: Float[Array, " clients"] | None = None,
+) -> tuple[PyTree[Any], Array, Turn]:
     """The random draws of a round: who is available, who is picked, the coin, the batches."""
     streams = run.streams
-    availability, available, cohort = run.roster.draw(availability, streams, number)
+    availability, available, cohort = run.roster.draw(availability, streams, number, prefer)
     turn = Turn(
         number,
         run.rounds,
@@ -169,6 +188,8 @@ def draw_turn(run: Run, availability: PyTree[Any], number: Int[Array, ""]) -> tu
         client_batches=jax.random.fold_in(streams.client_batches, number),
         server_batches=jax.random.fold_in(streams.server_batches, number),
         methods=jax.random.fold_in(streams.methods, number),
+        rates=run.roster.rates(availability, number, available),
+        expected=run.roster.expected(availability, number),
     )
     return availability, available, turn
 
@@ -182,7 +203,8 @@ def one_round(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Re
 
 
 def _trained(run: Run, carry: Carry, number: Int[Array, ""]) -> tuple[Carry, Record]:
-    availability, available, turn = draw_turn(run, carry.availability, number)
+    prefer = run.algorithm.prefer(carry.state, number)
+    availability, available, turn = draw_turn(run, carry.availability, number, prefer)
     state, note = run.algorithm_in(number).round(carry.state, run.task, turn)
     model = run.algorithm.deliver(state)
     due = ((number + 1) % run.evaluate_every == 0) | (number + 1 == run.rounds)

@@ -14,6 +14,7 @@ from safari.devices import everywhere, host
 from safari.engine.diagnostics import DIAGNOSTICS_SCHEMA, Observer
 from safari.engine.evaluation import metrics_on_test
 from safari.engine.placement import devices_for, on_host, place, put
+from safari.engine.privacy import guarantee_of, with_epsilon
 from safari.engine.program import MOST_ROUNDS, program_for, stack, start_stacked
 from safari.engine.result import Result, empty_history, history_of
 from safari.engine.run import Carry, Record, Run, start
@@ -188,9 +189,8 @@ class Training:
             first, model = self._fresh_from, self._params_bytes()
             for number, past in enumerate(self._past):
                 mine = jax.tree.map(lambda leaf, number=number: leaf[number], together)
-                self._past[number] = pl.concat(
-                    [past, history_of(mine, first, self.done - first, counts, model)]
-                )
+                past = pl.concat([past, history_of(mine, first, self.done - first, counts, model)])
+                self._past[number] = with_epsilon(self.runs[number], past)
             self._fresh, self._fresh_from = [], self.done
         return [
             past if at is None else past.head(at) for past, at in zip(self._past, self._ends(), strict=True)
@@ -227,6 +227,7 @@ class Training:
                     stopped_at=None if at is not None else self.stopped[number],
                     diagnostics=self.diagnostics,
                     measure=partial(metrics_on_test, model, dataset, run.metrics),
+                    privacy=guarantee_of(run),
                 )
             )
         return found

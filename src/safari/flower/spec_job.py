@@ -141,13 +141,23 @@ def deployable_clients(run: Run, name: str) -> ClientAlgorithm:
         raise InputError("algorithm.name", name, "cannot run on Flower: client methods and safari can")
     params = jax.eval_shape(lambda: initial_params(run))
     memory = jax.eval_shape(lambda: clients.memory(initial_params(run), run.task))
+    name = type(clients).__name__
     if memory[1] is not None or clients.models_up != 1:
-        name = type(clients).__name__
         raise InputError(
             "algorithm.clients.name",
             name,
             "cannot run on Flower: its clients remember or report more than a model",
         )
+    if clients.needs_rates:
+        hint = "cannot run on Flower: nobody knows how often its clients come"
+        raise InputError("algorithm.clients.name", name, hint)
+    preferred = jax.eval_shape(
+        lambda params, memory: clients.prefer(ClientState(params, memory, None), jnp.int32(0)),
+        params, memory[0],
+    )  # fmt: skip
+    if preferred is not None:
+        hint = "cannot run on Flower: it chooses who is asked, which the strategy does"
+        raise InputError("algorithm.clients.name", name, hint)
     slots = jax.ShapeDtypeStruct((1,), jnp.int32)
     change = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), params)
     try:
@@ -158,7 +168,6 @@ def deployable_clients(run: Run, name: str) -> ClientAlgorithm:
             params, memory[0], slots, change,
         )  # fmt: skip
     except (AttributeError, TypeError) as error:
-        name = type(clients).__name__
         hint = f"cannot run on Flower: it needs what clients do not send ({reason(error)})"
         raise InputError("algorithm.clients.name", name, hint) from None
     return clients

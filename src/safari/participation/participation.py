@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from safari.devices import placed
 from safari.errors import (
@@ -128,11 +129,43 @@ class Roster(eqx.Module):
         return self.availability.init(streams.availability, self.clients)
 
     def draw(
-        self, state: State, streams: Streams, round: Int[Array, ""]
+        self,
+        state: State,
+        streams: Streams,
+        round: Int[Array, ""],
+        prefer: Float[Array, " clients"] | None = None,
     ) -> tuple[State, Bool[Array, " clients"], Cohort]:
-        """The state after the round, who could take part in it, and who was picked."""
+        """The state after the round, who could take part in it, and who was picked.
+
+        Args:
+            state: the state of the availability before the round.
+            streams: the random streams of the run.
+            round: its number, from 0.
+            prefer: who is picked first; not set: all are equal.
+        """
         key = jax.random.fold_in(streams.availability, round)
         state, reachable = self.availability.step(state, key, round, self.clients)
         available = reachable & ~self.excluded
-        cohort = pick(jax.random.fold_in(streams.sampling, round), available, self.slots, self.per_round)
+        slots, wanted = self.slots, self.per_round
+        cohort = pick(jax.random.fold_in(streams.sampling, round), available, slots, wanted, prefer)
         return state, available, drop_out(jax.random.fold_in(streams.dropout, round), cohort, self.dropout)
+
+    def rates(
+        self, state: State, round: Int[Array, ""], available: Bool[Array, " clients"]
+    ) -> Float[Array, " clients"] | None:
+        """The probability that each client reports in a round in which so many are available.
+
+        It can be reached, is picked of those that can be, and does not drop out. None where the
+        availability does not know its rates.
+        """
+        reachable = self.availability.rates(state, round, self.clients)
+        if reachable is None:
+            return None
+        picked = jnp.minimum(1.0, self.per_round / jnp.maximum(available.sum(), 1))
+        return jnp.where(self.excluded, 0.0, reachable * picked * (1.0 - self.dropout))
+
+    def expected(self, state: State, round: Int[Array, ""]) -> Float[Array, ""]:
+        """About how many clients will report in a round; who comes in it plays no part."""
+        reachable = self.availability.rates(state, round, self.clients)
+        there = self.clients if reachable is None else jnp.where(self.excluded, 0.0, reachable).sum()
+        return jnp.minimum(self.per_round, there) * (1.0 - self.dropout)

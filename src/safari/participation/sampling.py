@@ -13,9 +13,15 @@ MANY = 4096
 
 
 def pick(
-    key: Key[Array, ""], available: Bool[Array, " clients"], slots: int, wanted: Int[Array, ""] | int
+    key: Key[Array, ""],
+    available: Bool[Array, " clients"],
+    slots: int,
+    wanted: Int[Array, ""] | int,
+    prefer: Float[Array, " clients"] | None = None,
 ) -> Cohort:
     """Pick `wanted` clients uniformly without replacement; fewer if fewer are available.
+
+    With `prefer` those with the highest values are picked, and lots decide between equals.
 
     `slots` bounds `wanted`: cohorts of different sizes can be made of one shape.
 
@@ -23,8 +29,10 @@ def pick(
     availability still pick alike.
     """
     clients = available.shape[0]
-    first = _first_by_lot if clients < MANY else _first_by_shuffle
-    order = first(key, available, slots)
+    if prefer is not None:
+        order = _first_by_preference(key, available, slots, prefer)
+    else:
+        order = (_first_by_lot if clients < MANY else _first_by_shuffle)(key, available, slots)
     taken = (order < clients) & (jnp.arange(slots) < wanted)
     chosen = jnp.sort(jnp.where(taken, order, clients))
     picked = chosen < clients
@@ -37,6 +45,15 @@ def _first_by_lot(
     """The available clients with the smallest lots, in order; the number of clients where there is none."""
     lot = jax.random.uniform(key, available.shape)
     _, order = jax.lax.top_k(jnp.where(available, -lot, -2.0), slots)
+    return jnp.where(available[order], order, len(available))
+
+
+def _first_by_preference(
+    key: Key[Array, ""], available: Bool[Array, " clients"], slots: int, prefer: Float[Array, " clients"]
+) -> Int[Array, " slots"]:
+    """The available clients with the highest preference, equals by lot, in order."""
+    lots = jax.random.uniform(key, prefer.shape)
+    order = jnp.lexsort((lots, -prefer, ~available))[:slots]
     return jnp.where(available[order], order, len(available))
 
 

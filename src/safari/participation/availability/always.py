@@ -1,7 +1,9 @@
 """Every client, every round."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from safari.participation.availability.base import Availability, State
 
@@ -15,7 +17,12 @@ class Always(Availability):
         True
     """
 
+    independent: ClassVar[bool] = True
+
     def step(
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
     ) -> tuple[State, Bool[Array, " clients"]]:
         return state, jnp.ones(clients, bool)
+
+    def rates(self, state: State, round: Int[Array, ""], clients: int) -> Float[Array, " clients"]:
+        return jnp.ones(clients)

@@ -2,10 +2,10 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from jaxtyping import Array, Bool, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from safari.registry import Noun
 
@@ -26,6 +26,9 @@ class Availability(Noun):
         >>> EveryOther().step(None, jax.random.key(0), 1, 4)[1].tolist()
         [False, True, False, True]
     """
+
+    independent: ClassVar[bool] = False
+    """Whether every client comes by a coin of its own in every round, whatever happened before."""
 
     def called(self, names: Sequence[str] | None) -> "Availability":
         """The pattern for clients of these names, by their numbers. Host code."""
@@ -56,3 +59,16 @@ class Availability(Noun):
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
     ) -> tuple[State, Bool[Array, " clients"]]:
         """The state after the round, and who can take part in it."""
+
+    def rates(self, state: State, round: Int[Array, ""], clients: int) -> Float[Array, " clients"] | None:
+        """The probability that each client can be reached in a round, before anything was seen of it.
+
+        Where clients come and go on their own it is that of this round, otherwise the share of all rounds.
+        None where the pattern cannot say: methods that need the rates then refuse it.
+
+        Args:
+            state: the state before or after the round.
+            round: its number, from 0.
+            clients: how many clients there are.
+        """
+        return None

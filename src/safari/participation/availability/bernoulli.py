@@ -1,9 +1,11 @@
 """Independent coins: each client can be reached with its own probability."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from safari.errors import check, check_fraction
 from safari.participation.availability.base import Availability, State
@@ -21,6 +23,7 @@ class Bernoulli(Availability):
         [False, True]
     """
 
+    independent: ClassVar[bool] = True
     rate: float | tuple[float, ...] = 0.5
 
     def __check_init__(self) -> None:
@@ -40,3 +43,6 @@ class Bernoulli(Availability):
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
     ) -> tuple[State, Bool[Array, " clients"]]:
         return state, jax.random.uniform(key, (clients,)) < jnp.asarray(self.rate)
+
+    def rates(self, state: State, round: Int[Array, ""], clients: int) -> Float[Array, " clients"]:
+        return jnp.broadcast_to(jnp.asarray(self.rate, jnp.float32), (clients,))

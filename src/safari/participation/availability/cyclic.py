@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from safari.errors import check, check_count
 from safari.participation.availability.base import Availability, State
@@ -45,3 +45,6 @@ class Cyclic(Availability):
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
     ) -> tuple[State, Bool[Array, " clients"]]:
         return state, state == (round // self.length) % self.groups
+
+    def rates(self, state: State, round: Int[Array, ""], clients: int) -> Float[Array, " clients"]:
+        return jnp.full(clients, 1 / self.groups)

@@ -1,9 +1,11 @@
 """Diurnal sine: reachability rises and falls with the time of day of each client."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from safari.errors import check, check_fraction, check_positive
 from safari.participation.availability.base import Availability, State
@@ -26,6 +28,7 @@ class Diurnal(Availability):
         24.0
     """
 
+    independent: ClassVar[bool] = True
     mean: float = 0.5
     swing: float = 0.4
     period: float = 24.0
@@ -51,5 +54,7 @@ class Diurnal(Availability):
     def step(
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
     ) -> tuple[State, Bool[Array, " clients"]]:
-        rate = self.mean + self.swing * jnp.sin(2 * jnp.pi * (round / self.period + state))
-        return state, jax.random.uniform(key, (clients,)) < rate
+        return state, jax.random.uniform(key, (clients,)) < self.rates(state, round, clients)
+
+    def rates(self, state: State, round: Int[Array, ""], clients: int) -> Float[Array, " clients"]:
+        return self.mean + self.swing * jnp.sin(2 * jnp.pi * (round / self.period + state))

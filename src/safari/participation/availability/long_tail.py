@@ -1,8 +1,10 @@
 """Long-tailed rates: a few clients are nearly always there, most of them rarely."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from safari.errors import check_not_negative, check_positive
 from safari.participation.availability.base import Availability, State
@@ -22,6 +24,7 @@ class LongTail(Availability):
         [0.3, 0.33, 0.5, 1.0]
     """
 
+    independent: ClassVar[bool] = True
     exponent: float = 1.0
     least: float = 0.01
 
@@ -37,3 +40,6 @@ class LongTail(Availability):
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
     ) -> tuple[State, Bool[Array, " clients"]]:
         return state, jax.random.uniform(key, (clients,)) < state
+
+    def rates(self, state: State, round: Int[Array, ""], clients: int) -> Float[Array, " clients"]:
+        return state

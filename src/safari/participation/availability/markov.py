@@ -1,8 +1,9 @@
 """On/off Markov chain: a client that is away tends to stay away."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from safari.errors import check, check_fraction
 from safari.participation.availability.base import Availability, State
@@ -45,3 +46,6 @@ class Markov(Availability):
         draw = jax.random.uniform(key, (clients,))
         now = (state & (draw >= self.leave)) | (~state & (draw < self.join))
         return now, now
+
+    def rates(self, state: State, round: Int[Array, ""], clients: int) -> Float[Array, " clients"]:
+        return jnp.full(clients, self.join / (self.join + self.leave))

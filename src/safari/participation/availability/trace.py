@@ -7,7 +7,7 @@ from pathlib import Path
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from safari.errors import MOST_INT, InputError, check, unknown_name
 from safari.participation.availability.base import Availability, State
@@ -77,6 +77,9 @@ class Trace(Availability):
         self, state: State, key: Key[Array, ""], round: Int[Array, ""], clients: int
     ) -> tuple[State, Bool[Array, " clients"]]:
         return state, state[round % self.rounds]
+
+    def rates(self, state: State, round: Int[Array, ""], clients: int) -> Float[Array, " clients"]:
+        return state.mean(axis=0)
 
 
 def _read(path: Path) -> tuple[np.ndarray, tuple[str, ...]]:
