@@ -169,7 +169,7 @@ def wrong_fields(noun: str) -> dict[str, Wrong]:
 CASES = {f"{noun}: {case}": wrong for noun in RAISING for case, wrong in wrong_for(noun).items()}
 CASES |= {f"{noun}: {case}": wrong for noun in SOUND for case, wrong in wrong_fields(noun).items()}
 CASES |= {
-    f"{noun}: missing method": Wrong(noun, "cannot be made (TypeError: Can't instantiate", body(text))
+    f"{noun}: missing method": Wrong(noun, "open; name a class that has everything", body(text))
     for noun, text in ABSTRACT.items()
 }
 CASES |= {
@@ -441,7 +441,7 @@ CASES |= {
     "module: cannot be called": Wrong("module", "can be called", body("width: int = 3"), key="model"),
     "module: missing method": Wrong(
         "module",
-        "cannot be made (TypeError: Can't instantiate",
+        "open; name a class that has everything",
         body("import abc\n@abc.abstractmethod\ndef __call__(self, x):\n    ..."),
     ),
     "module: raises": Wrong(

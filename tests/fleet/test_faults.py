@@ -2,10 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
-from fleet_processes import ABSENT, NAUGHTY
+from fleet_processes import ABSENT, NAUGHTY, wait_for
 from safetensors.numpy import load_file
 
 from safari.engine.result import HISTORY_SCHEMA
@@ -18,11 +19,20 @@ FAULTS = (
 )
 
 
+def seen(state: Path) -> list[int]:
+    """The clients that have said who they are, as the last checkpoint has it."""
+    saved = sorted((state / "checkpoint").glob("round-*/about.json"))
+    try:
+        return json.loads(saved[-1].read_text())["fleet"]["seen"]
+    except (IndexError, FileNotFoundError):
+        return []
+
+
 def test_faults_of_all_kinds_do_not_stop_the_training(fleet):
     state = fleet.work / "faults"
     config = {"deadline": 20.0, "checkpoint": str(state), "nan": 0, "shape": 1, "sleep": 2}
     run = fleet.start(NAUGHTY, rounds=999, **config)
-    fleet.wait_until("round 1 of 999", 240)
+    wait_for(lambda: 5 in seen(state), 240, fleet.said)
     fleet.kill("flower-supernode", "partition-id=5 ")
     for fault in FAULTS:
         fleet.wait_until(fault, 240)

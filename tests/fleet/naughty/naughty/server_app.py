@@ -22,6 +22,7 @@ def main(grid, context):
         fleet=10,
         round_deadline=config["deadline"],
         start_deadline=0.0,
+        silent_rounds=None,
         checkpoint=config["checkpoint"],
     )
     start = ArrayRecord({"w": Array(np.zeros(3, np.float32))})
