@@ -159,7 +159,8 @@ def page():
         f"{len(SEEDS)} seeds; each draws the partition, the server's samples, the clients that never take "
         "part, and the training; of the hospitals, all but the training is as in the files. `synced` is in "
         "percent; all others are differences to it in points, paired over the seeds, with the 95 % interval "
-        "(Student's t). Bold: the interval does not hold 0. The best is chosen on "
+        "(Student's t). Bold: the interval does not hold 0; of so many intervals, about one in twenty would "
+        "be bold by chance. The best is chosen on "
         f"{made['held_out']:.0%} of the server's samples, on which the server then does not train.",
     ]
     for metric, title in (("balanced_accuracy", "Balanced accuracy"), ("accuracy", "Accuracy")):
