@@ -64,7 +64,9 @@ class TensorBoard(Tracker):
     def __init__(self, folder: Path, run: str, settings: Settings, known: str | None):
         from tensorboardX import SummaryWriter
 
-        self._writer = SummaryWriter(logdir=str(folder / "tensorboard" / run))
+        # Files are named by the second: one that is resumed at once would overwrite the one before it.
+        suffix = f".{time.time_ns()}"
+        self._writer = SummaryWriter(logdir=str(folder / "tensorboard" / run), filename_suffix=suffix)
         if known is None:
             lines = "\n".join(f"    {key} = {value}" for key, value in settings.items())
             self._writer.add_text("spec", lines)
