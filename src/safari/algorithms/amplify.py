@@ -30,8 +30,8 @@ class Amplify(ClientAlgorithm):
     $$x_{r+1} = x_r + \eta \sum_{i \in S} w_i D_i, \qquad
       \text{every P rounds } x_{r+1} = x_{r+1} + (\alpha - 1) u, \ u = 0.$$
     Rounds in which nobody reports and those of the server count among the P; if the last of them
-    is one, the next round of the clients amplifies. What a server adds is not amplified. The rule is the
-    paper's.
+    is one, the next round of the clients amplifies. What a server adds is not amplified. The rule rests
+    on a summary of the paper.
 
     Args:
         amplification: $\alpha$, how many times the updates count.
@@ -47,6 +47,7 @@ class Amplify(ClientAlgorithm):
             2022,
         ),
         server_memory=1,
+        rests_on="a summary of the paper; not checked against it",
     )
 
     amplification: float = 10.0

@@ -29,7 +29,8 @@ class F3AST(OverEveryone):
     $$r_i = (1 - b) r_i + b \, [i \in S], \qquad x_{r+1} = x_r + \eta \frac{1}{N} \sum_{i \in S} D_i / r_i.$$
     $n_i$ is 1, or the samples of client i where clients count by size (1/N is then its share of all). Every
     $r_i$ begins at the number of reports to be expected, over N. It changes in rounds in which somebody
-    reports, and a client that drops out counts as not picked. The rule is the paper's.
+    reports, and a client that drops out counts as not picked. The rule rests on a
+    summary of the paper, and is the least certain of all here.
 
     Args:
         b: how fast the rates follow what happens.
@@ -44,6 +45,7 @@ class F3AST(OverEveryone):
             "IEEE J. Sel. Top. Signal Process.",
             2023,
         ),
+        rests_on="a summary of the paper; not checked against it",
     )
 
     b: float = 0.01

@@ -13,7 +13,8 @@ class FedAdagrad(AdaptiveServer):
     With $\bar D = \sum_{i \in S} w_i D_i$, m = 0 and $v = \tau^2$ before the first round,
     $$m = \beta_1 m + (1 - \beta_1) \bar D, \qquad v = v + \bar D^2, \qquad
       x_{r+1} = x_r + \eta \, m / (\sqrt{v} + \tau).$$
-    The paper runs it without momentum. The rule is the paper's Algorithm 2.
+    The paper runs it without momentum. The rule rests on a summary of
+    the paper's Algorithm 2.
 
     Args:
         global_rate: $\eta$, the server's learning rate.
@@ -23,7 +24,7 @@ class FedAdagrad(AdaptiveServer):
     about = About(
         idea=Idea.SERVER_OPTIMISER,
         paper=REDDI,
-        rests_on="the paper's Algorithm 2",
+        rests_on="a summary of the paper's Algorithm 2; not checked against it",
         server_memory=2,
     )
 

@@ -27,7 +27,8 @@ class FedDyn(OverEveryone):
     A local step follows $\nabla F_i(y, \xi) - h_i + \alpha (y - x_r)$. With $D_i$ the change of client i
     $$h_i = h_i - \alpha D_i \ (i \in S), \qquad h = h - \frac{\alpha}{N} \sum_{i \in S} D_i, \qquad
       x_{r+1} = x_r + \eta \Big[ \sum_{i \in S} w_i D_i - h / \alpha \Big].$$
-    Client i keeps $h_i$ between rounds; all h begin at 0. The rule is the paper's, where $\eta$ = 1.
+    Client i keeps $h_i$ between rounds; all h begin at 0. The rule rests on a summary of
+    the paper, where $\eta$ = 1.
 
     Args:
         alpha: $\alpha$, the strength of the regularisation.
@@ -38,6 +39,7 @@ class FedDyn(OverEveryone):
         paper=Paper("Acar et al.", "Federated Learning Based on Dynamic Regularization", "ICLR", 2021),
         server_memory=1,
         client_memory=1,
+        rests_on="a summary of the paper; not checked against it",
     )
 
     alpha: float = 0.01

@@ -16,8 +16,8 @@ class FedExP(ClientAlgorithm):
 
     With $\bar D = \sum_{i \in S} w_i D_i$ the model moves by $\eta \eta_g \bar D$, where
     $$\eta_g = \max \Big( 1, \sum_{i \in S} w_i |D_i|^2 \,/\, 2 (|\bar D|^2 + \epsilon) \Big).$$
-    What is delivered is the mean of the last two models. The rule is the paper's; the authors' code takes
-    $|S| \epsilon$ for $\epsilon$, and lets it fall over the rounds.
+    What is delivered is the mean of the last two models. The rule is that of the authors' code, which
+    takes $|S| \epsilon$ for $\epsilon$, and lets it fall over the rounds.
 
     Args:
         eps: $\epsilon$; the larger, the nearer to FedAvg.
@@ -28,7 +28,7 @@ class FedExP(ClientAlgorithm):
         paper=Paper(
             "Jhunjhunwala et al.", "FedExP: Speeding Up Federated Averaging via Extrapolation", "ICLR", 2023
         ),
-        rests_on="the paper; its code scales epsilon otherwise",
+        rests_on="the authors' code; epsilon is not scaled by the cohort's size",
         server_memory=1,
     )
 

@@ -22,8 +22,8 @@ class FedStale(RemembersChanges):
     $$x_{r+1} = x_r + \eta \Big[ \frac{\beta}{N} \sum_{i=1}^{N} y_i
       + \sum_{i \in S} \frac{D_i - \beta y_i}{N p_i} \Big], \qquad \text{then } y_i = D_i \ (i \in S).$$
     $\beta$ = 0 is `KnownP`; $\beta$ = 1 gives what is remembered full weight, as FedVARP does. It must know
-    the rates of the clients. Under `over = "seen"` N counts those whose rate is not 0. The rule is the
-    paper's.
+    the rates of the clients. Under `over = "seen"` N counts those whose rate is not 0. The rule rests
+    on a summary of the paper.
 
     Args:
         beta: $\beta$, the weight of what is remembered.
@@ -40,6 +40,7 @@ class FedStale(RemembersChanges):
         rates=True,
         server_memory=1,
         for_each_client=1,
+        rests_on="a summary of the paper; not checked against it",
     )
 
     beta: float = 0.5

@@ -15,7 +15,7 @@ class FedVARP(RemembersChanges):
     With $y_i$ the change that client i reported last (0 before its first report),
     $$x_{r+1} = x_r + \eta \Big[ \frac{1}{N} \sum_{i=1}^{N} y_i
       + \sum_{i \in S} w_i (D_i - y_i) \Big], \qquad \text{then } y_i = D_i \ (i \in S).$$
-    The rule is the paper's, and that of the code of the authors of FedAU.
+    The rule is that of the code of the authors of FedAU.
     """
 
     about = About(
@@ -26,7 +26,7 @@ class FedVARP(RemembersChanges):
             "UAI",
             2022,
         ),
-        rests_on="the paper, and the code of the authors of FedAU",
+        rests_on="the code of the authors of FedAU",
         server_memory=1,
         for_each_client=1,
     )

@@ -16,7 +16,7 @@ class FedYogi(AdaptiveServer):
     $$m = \beta_1 m + (1 - \beta_1) \bar D, \qquad
       v = v - (1 - \beta_2) \bar D^2 \, \mathrm{sign}(v - \bar D^2), \qquad
       x_{r+1} = x_r + \eta \, m / (\sqrt{v} + \tau).$$
-    The rule is the paper's Algorithm 2.
+    The rule rests on a summary of the paper's Algorithm 2.
 
     Args:
         global_rate: $\eta$, the server's learning rate.
@@ -26,7 +26,7 @@ class FedYogi(AdaptiveServer):
     about = About(
         idea=Idea.SERVER_OPTIMISER,
         paper=REDDI,
-        rests_on="the paper's Algorithm 2",
+        rests_on="a summary of the paper's Algorithm 2; not checked against it",
         server_memory=2,
     )
 
