@@ -13,7 +13,8 @@ class FedAvgM(ServerOptimised):
 
     With $\bar D = \sum_{i \in S} w_i D_i$ and v = 0 before the first round,
     $$v = \beta v + \bar D, \qquad x_{r+1} = x_r + \eta v.$$
-    The rule rests on a summary of the paper. A steady $\bar D$ comes to a step of $\eta / (1 - \beta)$ times it.
+    The rule rests on a summary of the paper.
+    A steady $\bar D$ comes to a step of $\eta / (1 - \beta)$ times it.
 
     Args:
         momentum: $\beta$; 0 is FedAvg.

@@ -15,8 +15,8 @@ class MIFA(RemembersChanges):
     With $G_i$ the latest change of client i,
     $$G_i = D_i \ (i \in S), \qquad x_{r+1} = x_r + \eta \frac{1}{N} \sum_{i=1}^{N} G_i.$$
     The paper waits until everyone was seen once. Where somebody never comes that would be for ever, so
-    $G_i = 0$ before the first report, as in the code of the authors of FedAU. The rule rests on that code; the
-    model stays where it is in a round in which nobody reports.
+    $G_i = 0$ before the first report, as in the code of the authors of FedAU. The rule rests on that code;
+    the model stays where it is in a round in which nobody reports.
     """
 
     about = About(
