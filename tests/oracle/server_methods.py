@@ -3,7 +3,7 @@
 import numpy as np
 
 import oracle
-from oracle.client_methods import FedAvg
+from oracle.client_methods import FedAvg, Private
 from oracle.world import gradient, probabilities, sgd
 
 
@@ -140,7 +140,7 @@ class Stages:
     def round(self, w, turn):
         part = self.first if turn.number < self.set.rounds else self.second
         found = part.round(w, turn)
-        no_server = part is self.second and isinstance(part, FedAvg)
+        no_server = part is self.second and isinstance(part, FedAvg | Private)
         self.delivers = no_server or getattr(part, "delivers", False)
         return found
 
