@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from safari.report.class_blocks import class_blocks, findings
 from safari.report.page import Curves, Entry, Heat, Line, Page, Table, Text
 from safari.report.statistics import band
 from safari.report.sweeps import ALGORITHM, differences, grouped, points, short, varied
@@ -22,8 +23,8 @@ def sweep_page(
     planned = len(results) + len(missing)
     blocks: list[Table | Curves | Heat | Text] = [_state(results, missing)]
     if len(results):
-        blocks += [_statistics(results), *_differences(results), *_responses(results)]
-        blocks += [*_heats(results), *_curves(results)]
+        blocks += [*findings(results), _statistics(results), *class_blocks(results)]
+        blocks += [*_differences(results), *_responses(results), *_heats(results), *_curves(results)]
     subtitle = f"{len(results)} of {planned} runs finished"
     return Page(title, subtitle, tuple(blocks), spec, facts)
 
