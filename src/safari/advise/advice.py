@@ -179,7 +179,7 @@ def _coverage_words(ground: Ground) -> str:
     covered = ground.coverage
     if not ground.excluded:
         return f"All {ground.clients} clients can take part, and hold {len(covered.covered_classes)} classes."
-    return f"{covered}."
+    return str(covered)
 
 
 def _bias_words(ground: Ground) -> str:

@@ -190,15 +190,14 @@ class Pilot:
             return False
         return True
 
-    def _seeds(self, seed: int) -> dict[str, int]:
-        """The run's seed, and what the spec fixes stays fixed."""
-        given_data, given_part = self.given.get("data", {}), self.given.get("participation", {})
-        found = {SEED: self.spec.seed + seed}
-        if "seed" in given_data:
-            found[DATA_SEED] = given_data["seed"]
-        if "seed" in given_part:
-            found[EXCLUSION_SEED] = given_part["seed"]
-        return found
+    def _seeds(self, fold: int) -> dict[str, int]:
+        """Another seed of training for each fold; the federation and who is excluded stay the spec's."""
+        tables = self.spec.tables
+        return {
+            SEED: self.spec.seed + fold,
+            DATA_SEED: tables["data"]["seed"],
+            EXCLUSION_SEED: tables["participation"]["seed"],
+        }
 
     def score(self, arm: Arm) -> Estimate:
         """The metric, over the folds."""
