@@ -2,13 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLDEST := .venv-oldest
+FLOWERS := 1.40.0 1.41.0
+EXTRAS := .venv-extras
 SPREAD := --dist loadfile --no-loadscope-reorder --numprocesses
 PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
 # Compiled modules are kept, whatever the environment says: a program starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-oldest test-fleet lint format release bench bench-sweep bench-advise bench-flower bench-scale bench-peers bench-regress fuzz machine signals mutants docs kernels clean
+.PHONY: demo test test-extras test-oldest test-fleet test-flower-versions lint format release bench bench-sweep bench-advise bench-flower bench-fleet bench-scale bench-peers bench-regress fuzz machine signals mutants docs kernels clean
 
 demo: .venv/ready ## three algorithms on the digits: a table and a picture
 	rm -rf runs/demo
@@ -19,6 +21,16 @@ test: .venv/ready-dev test-oldest ## everything, on the newest JAX; the core als
 
 test-fleet: .venv/ready-dev ## SAFARI on real processes: a SuperLink, SuperNodes, faults, TLS
 	$(BIN)/python -m pytest $(SPREAD) 3 tests/fleet
+
+test-extras: $(EXTRAS)/ready ## trackers read back by their own libraries, ONNX by another runtime, a notebook
+	$(EXTRAS)/bin/python -m pytest $(SPREAD) 3 tests/experiment/test_tracking.py tests/engine/test_onnx_file.py tests/engine/test_notebooks.py
+
+test-flower-versions: ## SAFARI under the oldest and the newest Flower that it allows, real processes too (an hour)
+	for version in $(FLOWERS); do \
+	  $(PYTHON) -m venv .venv-flower-$$version && \
+	  .venv-flower-$$version/bin/python $(PIP) --editable '.[dev,flower]' torch==2.13.0 "flwr[simulation]==$$version" && \
+	  .venv-flower-$$version/bin/python -m pytest tests/flower tests/fleet/test_watching.py || exit 1; \
+	done
 
 test-oldest: $(OLDEST)/ready
 	XLA_FLAGS=--xla_backend_optimization_level=0 $(OLDEST)/bin/python -m pytest $(SPREAD) 3 tests/test_oracle.py tests/algorithms/test_safari.py
@@ -44,6 +56,9 @@ bench-advise: .venv/ready ## whether the advice of safari advise holds on fresh 
 bench-flower: .venv/ready-dev ## what SAFARI costs over stock FedAvg in Flower's simulation
 	$(BIN)/python benchmarks/flower.py
 
+bench-fleet: .venv/ready-dev ## a hundred nodes in Flower's simulation, 200 rounds: what a round costs, and that it does not grow
+	$(BIN)/python benchmarks/fleet.py
+
 bench-peers: .venv/ready-dev ## the same jobs in safari, FedJAX, pfl, Flower, fluke, PyTorch (needs the data; hours)
 	$(BIN)/python benchmarks/peers
 
@@ -57,7 +72,7 @@ bench-scale: .venv/ready ## time per round and memory against the number of clie
 bench-sweep: .venv/ready ## 64 MNIST runs as a sweep, and one after another (needs MNIST)
 	$(BIN)/python benchmarks/sweep.py
 
-fuzz: .venv/ready-dev ## files of runs and sweeps damaged in every way, then used: no traceback, no other result (an hour)
+fuzz: .venv/ready-dev ## files of runs and sweeps damaged in every way, then used: no traceback, no other result (3 minutes)
 	$(BIN)/python tests/fuzz.py
 
 signals: .venv/ready-dev ## how every command ends when a signal comes at many moments (needs MNIST; 10 minutes)
@@ -67,7 +82,7 @@ mutants: .venv/ready-dev ## the code made wrong in many ways: the tests must not
 	$(BIN)/python tools/mutants
 
 machine: .venv/ready-dev ## full disks, rights, closed streams: every command ends in one line (as root for all of it)
-	$(BIN)/python tests/machine.py
+	$(BIN)/python tests/machine
 
 docs: .venv-docs/ready ## the documentation site, in site/: needs no network, open site/index.html
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
@@ -86,6 +101,11 @@ clean:
 
 .venv/ready-dev: .venv/ready
 	$(BIN)/python $(PIP) --editable '.[dev,flower,privacy]' torch==2.13.0
+	touch $@
+
+$(EXTRAS)/ready: pyproject.toml
+	$(PYTHON) -m venv $(EXTRAS)
+	$(EXTRAS)/bin/python $(PIP) --editable '.[test,tensorboard,mlflow,wandb,onnx]' tensorboard onnxruntime nbclient ipykernel
 	touch $@
 
 .venv-docs/ready: pyproject.toml

@@ -10,6 +10,8 @@ so that their number may be known. No rate was tuned.
 """
 
 import argparse
+import json
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from matplotlib.figure import Figure
 
 import safari
 from safari.engine.privacy import ORDERS
+from safari.experiment.versions import provenance
 from safari.randomness import streams_of
 
 FOLDER = Path(__file__).parents[1] / "docs" / "privacy"
@@ -149,6 +152,8 @@ def main() -> None:
     table = pl.DataFrame(rows, infer_schema_length=None)
     FOLDER.mkdir(exist_ok=True)
     table.write_csv(FOLDER / "privacy.csv", float_precision=4)
+    made = {**provenance(), "command": f"python {' '.join(sys.argv)}"}
+    (FOLDER / "made.json").write_text(json.dumps(made, indent=1) + "\n")
     draw(table).savefig(FOLDER / "privacy.png", dpi=120, metadata={"Software": None})
 
 

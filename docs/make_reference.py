@@ -6,8 +6,9 @@ from pathlib import Path
 from safari.algorithms import AdaptiveQ
 from safari.data import ServerSet
 from safari.engine import train
+from safari.experiment.data_table import data_keys
 from safari.experiment.schema import NAME, Key, describe, keys_of, shown_default
-from safari.experiment.spec import NOT_TRAIN, data_keys
+from safari.experiment.spec import NOT_TRAIN
 from safari.experiment.sweep.cells import SWEEP_KEYS
 from safari.participation import Participation
 from safari.registry import (

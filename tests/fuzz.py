@@ -3,7 +3,7 @@
 Each trial damages one file of a run, sweep or comparison (cut, bits flipped, zeros, garbage, missing), then
 resumes, reports, compares, merges or certifies. A command may do what it would have done, or refuse in one
 line. A traceback, another result, or a refusal that does not say where is a failure; the exit code is their
-number, 100 at the most.
+number, 100 at the most. Writes benchmarks/results/fuzz.json, unless --most says that it is only a sample.
 """
 
 import argparse
@@ -25,6 +25,8 @@ os.environ.setdefault("SAFARI_CHECKPOINT_SECONDS", "0")
 
 import polars as pl
 from typer.testing import CliRunner, Result
+
+import evidence
 
 SPEC = """
 [data.partition]
@@ -131,7 +133,7 @@ def sweep_outcome(path: Path, result: Result) -> object:
 
 
 def page_outcome(path: Path, result: Result) -> object:
-    page = (path / "report.html").read_text()
+    page = (path / "report.html").read_text().replace(str(path), "")
     for pattern in CHANGING:
         page = re.sub(pattern, "", page)
     return page
@@ -179,13 +181,13 @@ def call(arguments: list[str]) -> Result:
 @contextmanager
 def looking_often() -> Iterator[None]:
     """A sweep that is asked to stop stops after its first round."""
-    from safari.experiment.sweep import sweep
+    from safari.experiment.sweep import work
 
-    before, sweep.LOOK_SECONDS = sweep.LOOK_SECONDS, 0.001
+    before, work.LOOK_SECONDS = work.LOOK_SECONDS, 0.001
     try:
         yield
     finally:
-        sweep.LOOK_SECONDS = before
+        work.LOOK_SECONDS = before
 
 
 def make_all(folder: Path) -> dict[str, Path]:
@@ -204,21 +206,30 @@ def make_all(folder: Path) -> dict[str, Path]:
     def stop(progress):
         raise Interrupted
 
-    def interrupted(begin: Callable[[], object]) -> None:
+    def interrupted(begin: Callable[[], object]) -> bool:
+        """Whether it was stopped; False if it was through before."""
         try:
             begin()
         except Interrupted:
-            return
-        raise AssertionError("it was through before it was stopped")
+            return True
+        return False
 
     spec = load_spec(folder / "run.toml", ["train.diagnostics=true"])
-    interrupted(lambda: new_run(spec, made["half-a-run"], stop_at_the_third_round))
+    assert interrupted(lambda: new_run(spec, made["half-a-run"], stop_at_the_third_round))
     new_run(spec, made["run"], lambda training: None)
     sweep = load_sweep(folder / "sweep.toml")
+    half = made["half-a-sweep"]
+
+    def is_half_way() -> bool:
+        """Begin a sweep and stop it at its second round; False if it was through before it stopped."""
+        shutil.rmtree(half, ignore_errors=True)
+        stopped = interrupted(lambda: new_sweep(sweep, half, stop, {}))
+        while stopped and not list(half.glob("unfinished/*/round-*2")):
+            stopped = interrupted(lambda: resume_sweep(half, stop))
+        return stopped
+
     with looking_often():
-        interrupted(lambda: new_sweep(sweep, made["half-a-sweep"], stop, {}))
-        while sorted(made["half-a-sweep"].glob("unfinished/*/round-*2")) == []:
-            interrupted(lambda: resume_sweep(made["half-a-sweep"], stop))
+        assert any(is_half_way() for _ in range(30)), "the machine is too busy to stop a sweep half way"
     new_sweep(sweep, made["sweep"], lambda progress: None, {})
     compare = ["compare", str(folder / "run.toml"), "--algorithms", "fedavg,safari", "--seeds", "1"]
     for arguments in (
@@ -318,11 +329,15 @@ def main() -> int:
                 print(f"{number + 1} of {len(chosen)}, {time.monotonic() - began:.0f} s", file=sys.stderr)
     for outcome, count in sorted(found.items()):
         print(f"{count:5d}  {outcome}")
-    for what in ("traceback", "another result"):
-        print(f"{sum(what in failure for failure in failures):5d}  {what}")
-    print(
-        f"{len(chosen)} trials, seed {asked.seed}: {len(failures)} failed; {time.monotonic() - began:.0f} s"
-    )
+    totals = {what: sum(what in failure for failure in failures) for what in ("traceback", "another result")}
+    for what, count in totals.items():
+        print(f"{count:5d}  {what}")
+    seconds = round(time.monotonic() - began)
+    print(f"{len(chosen)} trials, seed {asked.seed}: {len(failures)} failed; {seconds} s")
+    if asked.most is None:
+        about = {"trials": len(chosen), "seed": asked.seed, "failed": len(failures), "seconds": seconds}
+        outcomes = {"totals": totals, "outcomes": dict(sorted(found.items())), "failures": failures}
+        evidence.keep("fuzz", f"python tests/fuzz.py --seed {asked.seed}", {**about, **outcomes})
     return min(len(failures), 100)
 
 

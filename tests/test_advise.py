@@ -144,3 +144,16 @@ def test_of_losses_the_smaller_is_better():
     assert Goal.named("loss").sign == -1
     assert Goal.named("loss").of({**ROW, "diverged_at": 3}) >= 1e9
     assert Goal.named("accuracy").of({**ROW, "diverged_at": 3}) == 0
+
+
+def test_an_advice_has_a_page_that_says_what_the_advice_says(tmp_path):
+    from safari.cli.report import page_of
+
+    shown, found = advice_on(tmp_path, MISSING + COMMON, "--seconds", "1")
+    page = page_of(tmp_path / "out")
+    blocks = {block.key: block for block in page.blocks}
+    assert blocks["findings"].lead == found["verdict"]
+    assert blocks["command"].code == found["command"]
+    assert found["command"] in shown
+    (tried,) = blocks["scores"].groups
+    assert [bar.value for bar in tried.bars] == [one["mean"] for one in found["measured"]["scores"]]

@@ -11,7 +11,7 @@ FLOORS = (
     ("engine", "theory"),
     ("report",),
     ("experiment",),
-    ("paper", "advise", "flower"),
+    ("paper", "league", "advise", "flower"),
     ("cli",),
 )
 """The lowest floor first. On the ground floor a module may also use those named before it."""

@@ -38,6 +38,20 @@ def test_the_methods_page_is_up_to_date():
     assert PAGE.read_text(encoding="utf-8") == methods(), "run: python docs/make_methods.py"
 
 
+def test_the_privacy_page_shows_the_committed_results():
+    sys.path.insert(0, str(ROOT / "docs"))
+    from make_privacy import page
+
+    assert (ROOT / "docs" / "privacy.md").read_text() == page(), "run: python docs/make_privacy.py"
+
+
+def test_the_league_page_shows_the_committed_results():
+    sys.path.insert(0, str(ROOT / "docs"))
+    from make_league import league
+
+    assert (ROOT / "docs" / "league.md").read_text() == league(), "run: python docs/make_league.py"
+
+
 def test_the_reproduction_page_shows_the_committed_results():
     sys.path.insert(0, str(ROOT / "docs"))
     from make_reproduction import reproduction

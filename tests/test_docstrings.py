@@ -11,7 +11,7 @@ from safari.registry import ALGORITHMS, SOURCES, Noun
 
 PUBLIC = [name for name in safari.__all__ if name != "__version__"]
 METHODS = {ALGORITHMS[name].__name__ for name in ALGORITHMS}
-DOWNLOADED = {SOURCES[name].__name__ for name in SOURCES if name not in ("digits", "file")}
+DOWNLOADED = {SOURCES[name].__name__ for name in SOURCES if name not in ("digits", "file", "nodes")}
 HANDED_OVER = {"Client", "ClientState", "Diverged", "Note", "Reports", "Task", "Training", "Turn"}
 """What users are given and never make themselves."""
 

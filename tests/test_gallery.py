@@ -33,5 +33,7 @@ def test_a_page_of_the_gallery_prints_what_it_shows(path, tmp_path):
 
 
 def squeezed(page: str) -> str:
-    """The page without its numbers, and without the rules of tables, whose width follows from them."""
-    return re.sub(r"[\s\u2500-\u257f-]+", " ", re.sub(r"\d+", "", NUMBER.sub("", page)))
+    """The page without its numbers, without the rules of tables, whose width follows from them, and without
+    names that follow from numbers: the worst client's, in brackets."""
+    plain = re.sub(r"% \(\w+\)", "%", re.sub(r"\d+", "", NUMBER.sub("", page)))
+    return re.sub(r"[\s\u2500-\u257f-]+", " ", plain)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Deploys a Flower app on loopback with real processes: one SuperLink, one
 # SuperNode per site, then `flwr run`. Stops everything at the end. Needs Flower
-# 1.41 on PATH (or VENV=DIR), and openssl for --secure.
+# 1.40 or 1.41 on PATH (or VENV=DIR), and openssl for --secure.
 #
 #   deploy.sh APP_DIR [--nodes 10] [--only "0 1 2"]
 #             [--simulate | --secure [--check-refusals] [--check-restart]]
@@ -30,6 +30,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --nodes) nodes=${2:?value missing}; shift ;;
     --only) only=${2:?value missing}; shift ;;
+    --names) names=${2:?value missing}; shift ;;
     --work) work=${2:?value missing}; shift ;;
     --run-config) run_config=${2:?value missing}; shift ;;
     --exec) cmd=${2:?value missing}; shift ;;
@@ -177,8 +178,12 @@ if [ -n "$secure" ]; then
 fi
 
 if [ -n "$simulate" ]; then
-  flwr federation simulation-config @none/default deploy --num-supernodes "$nodes" \
-    >"$log/simulation.log" 2>&1 </dev/null || { cat "$log/simulation.log" >&2; die "no simulation"; }
+  for ((i = 0; ; i++)); do # a SuperLink on a busy machine listens before it answers
+    flwr federation simulation-config @none/default deploy --num-supernodes "$nodes" \
+      >"$log/simulation.log" 2>&1 </dev/null && break
+    [ "$i" -lt 9 ] || { cat "$log/simulation.log" >&2; die "no simulation"; }
+    sleep 2
+  done
   say "$nodes SuperNodes, simulated"
 fi
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from safari.data import Coverage, Dataset, Federation, Samples, ServerSet, federate, read
     from safari.devices import use_cores
-    from safari.engine import Diverged, Metrics, Result, TrainedModel, Training, load
+    from safari.engine import ClientMetrics, Diverged, Metrics, Result, TrainedModel, Training, load
     from safari.engine.train import train
     from safari.errors import InputError
     from safari.participation import Participation
@@ -50,7 +50,7 @@ _NAMES = {
     ),
     "data": ("Coverage", "Dataset", "Federation", "Samples", "ServerSet", "federate", "read"),
     "devices": ("use_cores",),
-    "engine": ("Diverged", "Metrics", "Result", "TrainedModel", "Training", "load", "train"),
+    "engine": ("ClientMetrics", "Diverged", "Metrics", "Result", "TrainedModel", "Training", "load", "train"),
     "errors": ("InputError",),
     "participation": ("Participation",),
     "version": ("__version__",),

@@ -1,5 +1,6 @@
 """The one error that a user's input raises: which key, its value, what is allowed."""
 
+import copyreg
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -30,6 +31,10 @@ class InputError(ValueError):
     def __init__(self, key: str, value: Any, allowed: str):
         self.key, self.value, self.allowed = key, value, allowed
         super().__init__(f"{key} = {_short(value)}: {allowed}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Exceptions are copied by their message alone; this one goes to other processes as it is."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def under(self, prefix: str) -> "InputError":
         return InputError(f"{prefix}.{self.key}", self.value, self.allowed)

@@ -65,6 +65,7 @@ SOURCES = {
     "fashion-mnist": "data.sources.fashion_mnist:FashionMNIST",
     "cifar10": "data.sources.cifar10:CIFAR10",
     "file": "data.sources.file:File",
+    "nodes": "data.sources.nodes:Nodes",
 }
 AVAILABILITIES = {
     "always": "participation.availability.always:Always",
@@ -114,6 +115,13 @@ def lazily(package: str, modules: dict[str, tuple[str, ...]]) -> Callable[[str],
     def __getattr__(name: str) -> object:  # noqa: N807
         if name not in place:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{place[name]}"), name)
+        path = f"{package}.{place[name]}"
+        try:
+            return getattr(import_module(path), name)
+        except ModuleNotFoundError as error:
+            if not f"{path}.".startswith(f"{error.name}."):  # a library that is not there
+                raise
+            hint = "is not in safari-fl-client; the whole of safari has it: pip install safari-fl"
+            raise ImportError(f"{package}.{name} {hint}") from None
 
     return __getattr__

@@ -161,20 +161,30 @@ def _own_module(module: str) -> types.ModuleType:
         sys.path.insert(0, os.getcwd())
     if module.endswith(".py"):
         path = Path(module).resolve()
-        name = f"{FROM_A_FILE}{path.stem}_{abs(hash(path)):x}"
-        if name in sys.modules:
-            return sys.modules[name]
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{module} is not a Python file")
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(sys.modules[name])
-        except BaseException:
-            del sys.modules[name]
-            raise
-        return sys.modules[name]
+        return import_file(f"{FROM_A_FILE}{path.stem}_{abs(hash(path)):x}", path)
     return importlib.import_module(module)
+
+
+def import_file(name: str, path: Path) -> types.ModuleType:
+    """The module in a file of the user's, under the name that the process which asks for it uses."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(sys.modules[name])
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return sys.modules[name]
+
+
+def imported_files() -> dict[str, str]:
+    """The modules of the user's that were imported from a file: their names, and the files."""
+    found = {name: module for name, module in sys.modules.items() if name.startswith(FROM_A_FILE)}
+    return {name: str(module.__file__) for name, module in found.items()}
 
 
 def _load(place: str) -> type:

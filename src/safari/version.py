@@ -1,5 +1,8 @@
 """The version, in one place: read from the installed distribution."""
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
-__version__ = version("safari-fl")
+try:
+    __version__ = version("safari-fl")
+except PackageNotFoundError:  # a node that has only safari-fl-client
+    __version__ = version("safari-fl-client")

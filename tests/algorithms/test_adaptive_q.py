@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import safari
+from safari.algorithms.client import Reports
 from safari.algorithms.q_rules import convex_rule, rule_a, rule_b, rule_c, rule_c_from_bias
 from safari.data.federation import Shard
 from safari.engine import prepare, start
@@ -14,6 +15,7 @@ from safari.engine.run import draw_turn, initial_params
 from safari.engine.training import Training
 from safari.errors import InputError
 from safari.experiment.spec import complete
+from safari.participation import Cohort
 
 MISSING = safari.Participation(excluded=4, per_round=5)
 CLIENTS, SERVER = safari.FedAvg(batch_size=20), safari.ServerSGD(rate=0.1, steps=6, batch_size=25)
@@ -241,3 +243,12 @@ def test_the_clients_gradient_is_theirs_whatever_the_server_does_with_it(digits,
 
     found, each = both(draw_turn(run, None, jnp.int32(0))[2])
     np.testing.assert_allclose(found["weight"], each["weight"].mean(axis=0), atol=1e-5)
+
+
+def test_clients_that_take_more_steps_do_not_count_for_more():
+    gradients = jnp.array([[1.0, 0.0], [0.0, 2.0]])
+    steps, clients = jnp.array([1, 4]), safari.FedAvg(local_rate=0.5)
+    cohort = Cohort(jnp.arange(2), jnp.ones(2, bool), jnp.ones(2, bool))
+    moved = {"w": -0.5 * steps[:, None] * gradients}
+    reports = Reports(cohort, moved, None, steps, jnp.array([10, 40]), jnp.ones(2))
+    np.testing.assert_allclose(clients.mean_gradient(reports)["w"], [0.5, 1.0])

@@ -242,7 +242,7 @@ def runs_on_flower(run):
 @pytest.mark.parametrize("case", [*ALONE, "safari(fedavg)", "safari(scaffold)"])
 def test_flower_runs_it_as_what_it_is_or_refuses_it_in_one_line(case):
     pytest.importorskip("flwr")
-    from safari.flower.spec_job import Deployed
+    from safari.flower.spec_job import Deployed, End
 
     found = whole(case)
     if not runs_on_flower(found.run):
@@ -257,8 +257,11 @@ def test_flower_runs_it_as_what_it_is_or_refuses_it_in_one_line(case):
     arrays = deployed.arrays(state.params)
     sent = deployed.broadcast(arrays, state.server_memory, number + 1)
     who = found.result.history["reported"][number].to_list()
-    ends = [deployed.train(arrays, sent, client, number + 1) for client in who]
-    after, _ = deployed.absorb(arrays, state.server_memory, who, ends, number + 1)
+    held = np.asarray(found.run.task.federation.clients.count)
+    ends = [
+        End(client, deployed.train(arrays, sent, client, number + 1), int(held[client])) for client in who
+    ]
+    after, _ = deployed.absorb(arrays, state.server_memory, ends, number + 1)
     one_more = trained(found.run, (1,) * (number + 1)).carry.state.params
     for a, b in zip(jax.tree.leaves(deployed.params(after)), jax.tree.leaves(one_more), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)

@@ -95,11 +95,26 @@ def test_noise_has_its_length_even_if_nobody_reports(digits):
     assert drawn.std() == pytest.approx(NOISE * 0.3, rel=0.1)
 
 
+def test_every_number_of_every_round_has_noise_of_its_own(digits):
+    """Where nobody reports, a round adds its noise and nothing else."""
+    private = safari.Private(CLIENTS, clip=0.3, noise=NOISE)
+    one, both = (train(digits, private, rounds, per_round=4, dropout=1.0).params for rounds in (1, 2))
+    first, sum_of_two = (np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(p)]) for p in (one, both))
+    assert len(np.unique(first)) == len(first)
+    assert abs(np.corrcoef(first, sum_of_two - first)[0, 1]) < 0.2
+
+
 def test_no_client_moves_the_model_further_than_the_clip(digits):
     still = safari.Private(CLIENTS, clip=0.01, noise=1e-6)
     params = train(digits, still, rounds=1, per_round=1).params
     length = np.sqrt(sum(np.sum(np.square(leaf)) for leaf in jax.tree.leaves(params)))
     assert length == pytest.approx(0.01, rel=1e-3)
+
+
+def test_a_change_shorter_than_the_clip_counts_as_it_is(digits):
+    private = safari.Private(CLIENTS, clip=100.0, noise=1e-9)
+    one, other = (train(digits, clients, rounds=1, per_round=4).params for clients in (private, CLIENTS))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), one, other)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import gzip
 import os
 import struct
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from refusals import assert_command_refused
 from safari.cli import app
 from safari.experiment.directory import Directory
 
@@ -171,14 +171,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def assert_refused(arguments: list[str], key: str, allowed: str) -> None:
-    before = sorted(Path().rglob("*"))
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
-    assert line.startswith(f"safari: {key} = "), line
-    assert allowed in line
-    assert sorted(Path().rglob("*")) == before
+    assert_command_refused(arguments, f"{key} = ", allowed)
 
 
 @pytest.mark.parametrize("case", OVERRIDES)

@@ -1,15 +1,17 @@
-"""From a trained run to predictions: evaluate, predict, export; and what users get wrong there."""
+"""From three CSV files to predictions, all from another folder; and what users get wrong on the way."""
 
 import csv
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 from commands import run_all
+from refusals import assert_command_refused
 
 SPEC = """
 [data]
@@ -50,6 +52,10 @@ def flipped(path, name):
     path.with_name(name).write_bytes(content)
 
 
+SWEEP = """
+[sweep.grid]
+algorithm.q = [0.2, 0.8]
+"""
 SCRIPT = """
 import polars as pl, safari
 model = safari.load("run")
@@ -57,7 +63,7 @@ frame = pl.read_csv("new.csv")
 found = pl.read_parquet("found.parquet")
 print(model.predict(frame).tolist() == found["predicted"].to_list())
 print(model.predict_proba(frame)[:, 2].tolist() == found["probability_sepsis"].to_list())
-print(model.evaluate("test.csv", label="diagnosis").to_dict() == evaluated)
+print(model.evaluate("test.csv", label="diagnosis", client="hospital").to_dict() == evaluated)
 """
 
 
@@ -65,19 +71,25 @@ print(model.evaluate("test.csv", label="diagnosis").to_dict() == evaluated)
 def story(tmp_path_factory):
     """A run, and the commands on it, from a folder that is not that of the spec."""
     home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("elsewhere")
-    for name, rows, hospital in (("patients", 200, True), ("centre", 40, False), ("test", 60, False)):
+    for name, rows, hospital in (("patients", 200, True), ("centre", 40, False), ("test", 60, True)):
         table(rows, rows, hospital).write_csv(home / f"{name}.csv")
     (home / "hospitals.toml").write_text(SPEC)
+    (home / "sweep.toml").write_text(SPEC + SWEEP)
     new = table(30, 7, hospital=False).drop("diagnosis").with_columns(nurse=pl.lit("Ann"))
     new.write_csv(folder / "new.csv")
-    table(60, 60, hospital=False).write_csv(folder / "test.csv")
+    table(60, 60).write_csv(folder / "test.csv")
+    rare = ["--metric", "accuracy,recall:sepsis,worst_client_accuracy", "--quiet"]
     commands = [
-        ["run", str(home / "hospitals.toml"), "--out", "run", "--quiet"],
+        ["run", str(home / "hospitals.toml"), "--out", "run"],
         ["evaluate", "run", "--json"],
         ["evaluate", "run", "test.csv", "--json"],
         ["evaluate", "run/model.safetensors", "test.csv", "--label", "diagnosis"],
         ["predict", "run", "new.csv", "--out", "found.parquet"],
         ["predict", "run/model.safetensors", "new.csv"],
+        ["compare", str(home / "hospitals.toml"), "--seeds", "2", "--out", "compare", *rare],
+        ["sweep", str(home / "sweep.toml"), "--out", "sweep", *rare],
+        *(["report", name] for name in ("run", "compare", "sweep")),
+        ["advise", str(home / "hospitals.toml"), "--seconds", "1", "--out", "advice", "--quiet"],
     ]
     done = run_all(folder, commands)
     assert [one.exit_code for one in done] == [0] * len(done), [one.stderr for one in done]
@@ -95,6 +107,36 @@ def test_evaluating_the_test_file_gives_the_summary_to_the_last_digit(story):
     assert "sepsis" in done[3].stdout
 
 
+def test_every_table_shows_the_rare_class_and_the_hospitals(story):
+    folder, done = story
+    run, compare, sweep = (done[place].stdout for place in (0, 6, 7))
+    assert {line.split()[1] for line in run.splitlines() if line.startswith("│")} >= {*NAMES, "h0", "h3"}
+    for shown in (compare, sweep):
+        assert "sepsis" in shown
+        assert "worst client" in " ".join(shown.replace("│", " ").replace("┃", " ").split())
+    assert [line.split()[1] for line in sweep.splitlines() if line.startswith("│")] == ["0.2", "0.8"]
+    results = pl.read_parquet(folder / "sweep" / "results.parquet")
+    summary = json.loads((folder / "run" / "summary.json").read_text())
+    as_run = results.filter(pl.col("algorithm.q") == 0.8).row(0, named=True)
+    assert as_run["accuracy"] == summary["accuracy"]
+    assert as_run["recall"] == list(summary["recall"].values())
+    assert as_run["clients"] == list(summary["clients"])
+
+
+def test_every_page_is_written_where_its_run_is(story):
+    folder, _ = story
+    for name in ("run", "compare", "sweep"):
+        assert "sepsis" in (folder / name / "report.html").read_text()
+
+
+def test_advice_says_what_to_run_from_there(story):
+    folder, done = story
+    advice = json.loads((folder / "advice" / "advice.json").read_text())
+    assert advice["verdict"] in done[11].stdout
+    [command] = [line for line in done[11].stdout.splitlines() if line.startswith("safari run")]
+    assert command.endswith("hospitals.toml" + "".join(f" {one}" for one in advice["recommended"]))
+
+
 def test_predictions_stand_beside_the_columns_of_the_file(story):
     folder, done = story
     found = pl.read_parquet(folder / "found.parquet")
@@ -103,6 +145,15 @@ def test_predictions_stand_beside_the_columns_of_the_file(story):
     np.testing.assert_allclose(found.select(r"^probability_.*$").sum_horizontal(), 1)
     rows = list(csv.DictReader(done[5].stdout.splitlines()))
     assert [row["predicted"] for row in rows] == found["predicted"].to_list()
+
+
+def test_predictions_never_take_the_place_of_the_samples(story, monkeypatch):
+    folder, _ = story
+    monkeypatch.chdir(folder)
+    before = Path("new.csv").read_bytes()
+    arguments = ["predict", "run", "new.csv", "--out", str(folder / "new.csv")]
+    assert_command_refused(arguments, "--out = ", "is the file of the samples; name another")
+    assert Path("new.csv").read_bytes() == before
 
 
 def test_a_fresh_process_predicts_and_scores_the_same(story):

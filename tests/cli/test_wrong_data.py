@@ -5,11 +5,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import safari
-from refusals import assert_refused
-from safari.cli import app
+from refusals import assert_command_refused, assert_refused
 
 SPEC = """
 [data]
@@ -64,10 +62,25 @@ TABLES = {
         "data.source = patients.csv: ",
         'holds the text "f"; turn it into a number, or leave the column out with drop = ["sex"]',
     ),
+    "a column of categories": (
+        ("patients", lambda frame: frame.with_columns(bed=pl.col("hospital").str.slice(0, 1))),
+        "data.source = patients.csv: ",
+        'holds the text "h"; make a column of 0 and 1 of each of its 3 values (pandas.get_dummies), or leave',
+    ),
+    "numbers with a decimal comma": (
+        ("patients", column("income", "12,5")),
+        "data.source = patients.csv: ",
+        'holds the text "12,5"; write numbers with a point, and with nothing between their digits, or leave',
+    ),
+    "a missing value, written as a dash": (
+        ("patients", cell("pressure", 5, "-")),
+        "data.source = patients.csv: ",
+        "column pressure, row 5 has no value",
+    ),
     "a column of dates": (
         ("patients", lambda frame: frame.with_columns(born=pl.lit("1990-02-03"))),
         "data.source = patients.csv: ",
-        'column born, row 1 holds the text "1990-02-03"',
+        'row 1 holds the text "1990-02-03"; turn the date into a number, such as years, or leave',
     ),
     "a missing value": (
         ("patients", cell("pressure", 5, None)),
@@ -166,6 +179,30 @@ FILES = {
         "data.source = ",
         "cannot be read as csv",
     ),
+    "a line of comment above the columns": (
+        lambda: Path("patients.csv").write_text("# May 2024\n" + Path("patients.csv").read_text()),
+        "data.source = ",
+        "cannot be read as csv (a row has more values than the first line has names)",
+    ),
+    "another encoding": (
+        lambda: Path("patients.csv").write_text(
+            Path("patients.csv").read_text().replace("lake", "l\u00e4ke"), encoding="latin-1"
+        ),
+        "data.source = ",
+        "it is not UTF-8; save it as such, in Excel as CSV UTF-8",
+    ),
+    "UTF-16": (
+        lambda: Path("patients.csv").write_text(Path("patients.csv").read_text(), encoding="utf-16"),
+        "data.source = ",
+        "it is not UTF-8; save it as such, in Excel as CSV UTF-8",
+    ),
+    "a row number without a name": (
+        lambda: Path("patients.csv").write_text(
+            "".join(f",{line}\n" for line in Path("patients.csv").read_text().splitlines())
+        ),
+        "data.source = patients.csv: ",
+        "has a column without a name; give it one (pandas writes such a column without index=False)",
+    ),
     "an empty file": (lambda: Path("patients.csv").write_text(""), "data.source = ", "is empty"),
     "not a table": (
         lambda: Path("patients.csv").write_bytes(bytes(range(256)) * 9),
@@ -242,42 +279,44 @@ def hospitals(tmp_path, monkeypatch):
     return tmp_path
 
 
-def assert_command_refused(message, allowed, *overrides):
-    before = sorted(Path().rglob("*"))
-    result = CliRunner().invoke(app, ["run", "spec.toml", *overrides, "--out", "run"])
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
-    assert line.startswith(f"safari: {message}"), line
-    assert allowed in line, line
-    assert sorted(Path().rglob("*")) == before
+def assert_run_refused(message, allowed, *overrides):
+    assert_command_refused(["run", "spec.toml", *overrides, "--out", "run"], message, allowed)
 
 
 @pytest.mark.parametrize("case", TABLES)
 def test_a_wrong_table_is_refused(hospitals, case):
     (name, change), message, allowed = TABLES[case]
     change(pl.read_csv(f"{name}.csv")).write_csv(f"{name}.csv")
-    assert_command_refused(message, allowed)
+    assert_run_refused(message, allowed)
 
 
 @pytest.mark.parametrize("case", FILES)
 def test_a_wrong_file_is_refused(hospitals, case):
     change, message, allowed = FILES[case]
     change()
-    assert_command_refused(message, allowed)
+    assert_run_refused(message, allowed)
 
 
 @pytest.mark.parametrize("case", OVERRIDES)
 def test_a_wrong_key_is_refused(hospitals, case):
     override, message, allowed = OVERRIDES[case]
-    assert_command_refused(message, allowed, override)
+    assert_run_refused(message, allowed, override)
+
+
+def test_a_partition_by_a_column_that_is_not_there_is_refused(hospitals):
+    Path("spec.toml").write_text('[data]\nsource = "digits"\npartition = "column"\n')
+    assert_run_refused("data.partition = column: ", "digits has no client column")
+
+
+def test_a_packed_file_is_refused(hospitals):
+    Path("patients.csv").rename("patients.csv.gz")
+    Path("spec.toml").write_text(SPEC.replace("patients.csv", "patients.csv.gz"))
+    assert_run_refused("data.source = ", "is compressed; unpack it first")
 
 
 def test_samples_of_ones_own_need_a_word_on_the_servers(hospitals):
     Path("spec.toml").write_text(SPEC.replace('server = "centre.csv"\n', ""))
-    assert_command_refused(
-        "data.server = (nothing): ", "the server's own labelled samples, or how many to draw"
-    )
+    assert_run_refused("data.server = (nothing): ", "the server's own labelled samples, or how many to draw")
 
 
 def folder_of(write):
@@ -304,6 +343,11 @@ FOLDERS = {
         "source = own/b.csv: ",
         "lacks column age",
     ),
+    "a column of clients that no file has": (
+        lambda own: [ILL.write_csv(own / f"{name}.csv") for name in "ab"],
+        "client = ward: ",
+        "is a column that not all files have; leave the key out if each file is a client",
+    ),
     "an image that is none": (
         lambda own: [
             (own / kind).mkdir() or (own / kind / "1.png").write_text("x") for kind in ("cat", "dog")
@@ -319,7 +363,8 @@ def test_a_wrong_folder_is_refused(tmp_path, monkeypatch, case):
     monkeypatch.chdir(tmp_path)
     write, key, allowed = FOLDERS[case]
     folder_of(write)()
-    assert_refused(lambda: safari.read("own", label="diagnosis"), key, allowed)
+    client = "ward" if "column of clients" in case else None
+    assert_refused(lambda: safari.read("own", label="diagnosis", client=client), key, allowed)
 
 
 X, Y = np.arange(24.0).reshape(12, 2), np.arange(12) % 2

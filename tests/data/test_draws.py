@@ -75,7 +75,7 @@ FEDERATIONS = {
     ),
     "a client column": (
         lambda: safari.federate(with_a_client_column(), safari.ByColumn(), safari.ServerSet(5), seed=6),
-        "6a5397f40ea3be932bf3bc838eaeaeaf9503ad5bc060613c7861bcd03bf6a476",
+        "3ca0b628c134c09015d9acca9cd7c67d44021ae195fbc279738513581541ce9a",
     ),
     "samples on both sides": (
         lambda: safari.federate("digits", server=safari.ServerSet(300, disjoint=False)),

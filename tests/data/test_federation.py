@@ -110,6 +110,9 @@ def test_coverage_and_ceiling_are_what_the_excluded_clients_leave():
     assert coverage.covered_mass == pytest.approx(1 - np.isin(y, list(gone)).mean())
     assert federation.coverage().accuracy_ceiling == 1
     assert str(federation.coverage()) == "All 10 clients can take part."
+    assert str(federation.coverage([3])).startswith(
+        "1 of 10 clients never takes part; it holds all samples of "
+    )
 
 
 def test_exposure_is_the_share_of_a_class_that_is_not_absent():
@@ -127,6 +130,19 @@ def test_exposure_is_the_share_of_a_class_that_is_not_absent():
     assert str(coverage) == (
         "3 of 12 clients never take part (harbour, mercy, north); they hold 91 % of sepsis."
     )
+
+
+def test_a_class_that_no_client_holds_is_said_to_be_nobodys():
+    x, y = np.ones((9, 1)), np.arange(9) % 3
+    labels = ("flu", "pneumonia", "sepsis", "covid")
+    dataset = safari.Dataset(x, y, x, np.append(y[:8], 3), client=np.arange(9) // 3, labels=labels)
+    federation = safari.federate(dataset, safari.ByColumn(), safari.ServerSet(0))
+    assert federation.coverage().nowhere == ("covid",)
+    assert str(federation.coverage()).startswith(
+        "All 3 clients can take part. No client holds a sample of covid. A model of clients alone that"
+    )
+    shares = "it holds 33 % of flu, and no larger share of any class"
+    assert shares in str(federation.coverage([0]))
 
 
 def test_a_pass_shows_every_sample_once_and_drops_the_incomplete_batch(digits):

@@ -1,5 +1,6 @@
 """Reading one's own samples: every format gives the same federation, and what was read is named."""
 
+import codecs
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,12 @@ def by_file(ending, write):
     return read
 
 
+def as_excel_writes_it(frame, path):
+    """In a country of decimal commas: UTF-8 with a mark, semicolons, empty lines at the end."""
+    text = frame.write_csv(separator=";").replace(".", ",") + ";;;;\n\n"
+    path.write_bytes(codecs.BOM_UTF8 + text.replace("\n", "\r\n").encode())
+
+
 def by_folder(frame, folder, part):
     (folder / part).mkdir()
     for name in CLIENTS:
@@ -80,6 +87,7 @@ def by_torch(frame, folder, part):
 
 
 FORMATS = {
+    "csv of a spreadsheet": by_file("csv", as_excel_writes_it),
     "csv": by_file("csv", lambda frame, path: frame.write_csv(path)),
     "tsv": by_file("tsv", lambda frame, path: frame.write_csv(path, separator="\t")),
     "parquet": by_file("parquet", lambda frame, path: frame.write_parquet(path)),
@@ -312,3 +320,15 @@ def test_paths_in_a_spec_are_relative_to_its_file(tmp_path):
     assert spec.tables["data"]["source"] == str(tmp_path / "patients.csv")
     assert spec.tables["data"]["partition"] == {"name": "column"}
     assert spec.federation().client_names == CLIENTS
+
+
+def test_whole_numbers_with_a_point_are_the_same_labels(tmp_path):
+    """pandas writes 1 as 1.0 in a column that had gaps once."""
+    frame = TRAIN.with_columns(
+        diagnosis=pl.col("diagnosis").replace_strict(dict(zip(CLASSES, "123", strict=True)))
+    )
+    frame.write_csv(tmp_path / "whole.csv")
+    frame.with_columns(pl.col("diagnosis") + ".0").write_csv(tmp_path / "point.csv")
+    whole, point = (safari.read(tmp_path / f"{name}.csv", **COLUMNS) for name in ("whole", "point"))
+    assert whole.labels == point.labels == ("1", "2", "3")
+    np.testing.assert_array_equal(whole.y, point.y)

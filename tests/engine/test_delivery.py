@@ -10,7 +10,7 @@ from refusals import assert_refused
 from safari.engine import Training, prepare
 from safari.engine.delivery import FORGET
 from safari.engine.evaluation import evaluate
-from safari.engine.validation import validate
+from safari.engine.validation import Validation, validate
 
 ROUNDS = 11
 MODES = ("synced", "last", "best", "average")
@@ -83,6 +83,7 @@ def test_what_is_delivered_and_scored_is_what_the_mode_says(federation, rounds, 
         float(evaluate(task, params).correct.sum()) / tests if due(number) else None
         for number, params in enumerate(wanted)
     ]
+    assert result.history["round"].to_list() == list(range(1, ROUNDS + 1))
     for found, theirs in zip(result.history["accuracy"], accuracies, strict=True):
         assert found == theirs or found == pytest.approx(theirs, abs=1.01 / tests)
     validation = result.history["validation_balanced_accuracy"]
@@ -116,7 +117,12 @@ def test_where_a_run_is_cut_does_not_change_what_is_delivered(federation, delive
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_balanced_accuracy_is_the_mean_recall_of_the_classes_that_are_there(federation):
+def test_balanced_accuracy_is_the_mean_recall_of_the_classes_that_are_there(monkeypatch):
+    """Whatever the size of the batches, the last of which is not full."""
+    monkeypatch.setattr("safari.algorithms.task.GRADIENT_BATCH", 7)
+    clients = safari.Classes(samples_per_client=120)
+    server = safari.ServerSet(50, missing_classes=(3, 7))
+    federation = safari.federate("digits", clients, server, validation=0.4)
     run = prepared(federation, "best")
     task, held = run.task, federation.validation
     rows = np.asarray(federation.samples)[int(held.start) : int(held.start) + int(held.count)]
@@ -128,6 +134,17 @@ def test_balanced_accuracy_is_the_mean_recall_of_the_classes_that_are_there(fede
     assert float(found.balanced_accuracy) == pytest.approx(np.mean(recall))
     loss = jax.nn.logsumexp(jnp.asarray(logits), axis=1) - logits[np.arange(len(y)), y]
     assert float(found.loss) == pytest.approx(float(loss.mean()), rel=1e-5)
+
+
+def test_ties_in_balanced_accuracy_go_to_the_lower_loss():
+    def score(accuracy, loss):
+        return Validation(jnp.float32(accuracy), jnp.float32(loss))
+
+    best = score(0.5, 1.0)
+    better = [score(0.5, 0.9), score(0.6, 2.0)]
+    not_better = [score(0.5, 1.0), score(0.5, 1.1), score(0.4, 0.1), score(np.nan, np.nan)]
+    assert all(one.better_than(best) for one in better)
+    assert not any(one.better_than(best) for one in not_better)
 
 
 def test_the_best_needs_held_out_samples(digits):

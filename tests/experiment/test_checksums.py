@@ -2,6 +2,8 @@
 
 import shutil
 import subprocess
+import threading
+from contextlib import suppress
 
 import pytest
 
@@ -12,11 +14,12 @@ from safari.experiment.checksums import (
     Damaged,
     check_files,
     is_checked,
+    is_there,
     read_checked,
     read_folder,
     read_spec,
 )
-from safari.experiment.directory import Directory
+from safari.experiment.directory import Directory, write_file
 
 TEXT = "[train]\nrounds = 3\n"
 
@@ -73,11 +76,29 @@ def test_a_damaged_list_is_told_from_damaged_files(path):
     assert read_checked(path / "model") == bytes(range(256))
 
 
-def test_a_writer_may_be_killed_between_the_list_and_the_file(path):
-    before, sums = (path / "model").read_bytes(), (path / SUMS).read_bytes()
-    with Directory.open(path) as directory:
-        directory._write_sums({SPEC: ["0" * 64], "model": [*sums_of(sums, "model"), "1" * 64]})
-    assert read_checked(path / "model") == before
+@pytest.mark.parametrize("writes", [0, 1, 2, 3])
+def test_a_writer_may_be_killed_at_any_moment(path, monkeypatch, writes):
+    """Before the list is written, between it and the file, before the list is tidied up."""
+    before, real, done = (path / "model").read_bytes(), write_file, []
+
+    def until_killed(target, content, *beside):
+        if len(done) == writes:
+            raise KeyboardInterrupt
+        done.append(target.name)
+        real(target, content, *beside)
+
+    monkeypatch.setattr("safari.experiment.directory.write_file", until_killed)
+    with Directory.open(path) as directory, suppress(KeyboardInterrupt):
+        directory.write("model", b"other")
+    assert read_checked(path / "model") == (before if writes < 2 else b"other")
+    assert done == [SUMS, "model", SUMS][:writes]
+
+
+@pytest.mark.parametrize("name", [SPEC, "model"])
+def test_a_lost_file_is_missed(path, name):
+    (path / name).unlink()
+    with pytest.raises(Damaged, match=name):
+        check_files(path)
 
 
 def sums_of(content, name):
@@ -112,6 +133,9 @@ def test_an_older_spec_that_lost_its_end_is_refused(path):
     (path / SUMS).unlink()
     with Directory.open(path) as directory, pytest.raises(Damaged, match="start anew"):
         directory.read_spec()
+    (path / SPEC).write_text("")
+    with pytest.raises(Damaged, match="start anew"):
+        read_spec(path)
 
 
 def test_two_states_are_kept(path):
@@ -151,3 +175,23 @@ def test_a_file_more_is_no_harm(path):
         save(directory, [10])
     folder = path / "checkpoint" / "round-00000010"
     assert read_folder(folder) == {"state": b"10", "history": b"h"}
+
+
+def test_who_reads_while_a_file_is_replaced_sees_the_old_or_the_new(path):
+    over = threading.Event()
+
+    def replace():
+        with Directory.open(path) as directory:
+            for number in range(150):
+                directory.write_all({"model": b"%d" % number, "fresh": b"%d" % number})
+        over.set()
+
+    before = (path / "model").read_bytes()
+    writer = threading.Thread(target=replace)
+    writer.start()
+    while not over.is_set():
+        found = read_checked(path / "model")
+        assert found == before or int(found) < 150
+        is_there(path / "fresh")
+    writer.join()
+    assert read_checked(path / "model") == b"149"

@@ -12,7 +12,7 @@ TRIALS_OF_A_USE = 6
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("run", "sweep.sweep"):
+        for module in ("run", "sweep.task"):
             patch.setattr(f"safari.experiment.{module}.CHECKPOINT_SECONDS", 0.0)
         yield fuzz.make_all(tmp_path_factory.mktemp("made"))
 

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from machine.rooms import limited_files
 from safari.errors import InputError
 from safari.experiment.directory import LOCK, SPEC, SUMS, WRITER, Directory
 
@@ -41,6 +42,15 @@ def test_a_second_writer_is_refused_even_in_the_same_process(path):
 def test_a_new_directory_is_held_by_its_maker(tmp_path):
     with Directory.create(tmp_path / "new", "") as directory:
         refused_by(os.getpid(), directory.path)
+
+
+def test_folders_made_in_vain_are_removed():
+    with limited_files(0) as (folder, make_room):
+        (folder / "there").mkdir()
+        with pytest.raises(InputError, match="cannot be written"):
+            Directory.create(folder / "there" / "new" / "newer" / "run", "[train]")
+        make_room()
+        assert list(folder.rglob("*")) == [folder / "there"]
 
 
 def test_what_is_left_when_nobody_writes(path):

@@ -23,6 +23,7 @@ from safari.experiment.sweep import (
     sweep,
 )
 from safari.experiment.sweep.store import FINISHED
+from safari.experiment.versions import commit
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep-q.toml"
 SPEC = """
@@ -180,7 +181,7 @@ def test_a_cell_equals_the_single_run(whole, tmp_path, spec_file):
 
 
 def test_an_interrupted_sweep_goes_on_where_it_was(spec_file, tmp_path, whole, monkeypatch):
-    monkeypatch.setattr("safari.experiment.sweep.sweep.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("safari.experiment.sweep.work.LOOK_SECONDS", 0.01)
 
     def stop_soon(progress):
         if progress.rounds_done > 60:
@@ -196,13 +197,17 @@ def test_an_interrupted_sweep_goes_on_where_it_was(spec_file, tmp_path, whole, m
     assert not list((tmp_path / "out" / "unfinished").glob("*"))
 
 
-def test_shares_add_up_to_the_whole(spec_file, tmp_path, whole):
+def test_shares_add_up_to_the_whole(spec_file, tmp_path, whole, monkeypatch):
+    """Each row names its own commit and device, whatever the others were made by."""
     spec = load_sweep(spec_file)
     parts = [tmp_path / "one", tmp_path / "two"]
     for part, share in zip(parts, ("1/2", "2/2"), strict=True):
+        if share == "2/2":
+            monkeypatch.setattr("safari.experiment.sweep.store.commit", lambda: "elsewhere")
         new_sweep(spec.share(share), part, ignore, {})
     assert merge(parts, tmp_path / "together") == (8, 8)
     together = resume_sweep(tmp_path / "together", lambda progress: pytest.fail("nothing was left to do"))
+    assert together["commit"].to_list() == 4 * [commit()] + 4 * ["elsewhere"]
     numbers = ["cell", *NUMBERS]
     assert together.select(numbers).sort("cell").equals(whole.select(numbers).sort("cell"))
 

@@ -15,25 +15,30 @@ ATTACKS = ("scaled", "flipped", "nan", "shape", "weight", "replayed")
 
 
 class Digits:
-    """Unequal clients (Dirichlet over classes, alpha 0.5), the server's samples, a test set."""
+    """Unequal clients (Dirichlet over classes), the server's samples, a test set.
 
-    def __init__(self, seed: int = 0):
+    `samples` are inputs between 0 and 1, a row each, and their labels; without them, scikit-learn's digits.
+    """
+
+    def __init__(self, seed: int = 0, alpha: float = 0.5, samples=None, tested: int = 400):
         random = np.random.default_rng(seed)
-        x, y = load_digits(return_X_y=True)
+        x, y = samples or small_digits()
+        self.features = x.shape[1]
         order = random.permutation(len(x))
-        x, y = (x[order] / 16).astype(np.float32), y[order]
-        self.test, self.server = (x[:400], y[:400]), (x[400 : 400 + SERVER], y[400 : 400 + SERVER])
-        x, y = x[400 + SERVER :], y[400 + SERVER :]
+        x, y = x[order].astype(np.float32), y[order]
+        self.test, (x, y) = (x[:tested], y[:tested]), (x[tested:], y[tested:])
+        self.server, (x, y) = (x[:SERVER], y[:SERVER]), (x[SERVER:], y[SERVER:])
         held = [[] for _ in range(CLIENTS)]
         for label in range(CLASSES):
             where = np.flatnonzero(y == label)
-            cuts = (np.cumsum(random.dirichlet([0.5] * CLIENTS))[:-1] * len(where)).astype(int)
+            cuts = (np.cumsum(random.dirichlet([alpha] * CLIENTS))[:-1] * len(where)).astype(int)
             for client, part in enumerate(np.split(where, cuts)):
                 held[client].extend(part)
         self.clients = [(x[part], y[part]) for part in held]
 
     def start(self) -> ArrayRecord:
-        return array_record({"w": np.zeros((64, CLASSES), np.float32), "b": np.zeros(CLASSES, np.float32)})
+        w = np.zeros((self.features, CLASSES), np.float32)
+        return array_record({"w": w, "b": np.zeros(CLASSES, np.float32)})
 
     def server_step(self, arrays, round):
         return sgd(arrays, *self.server, rate=0.3, steps=20, seed=round)
@@ -66,6 +71,12 @@ class Digits:
             return FlowerMessage(RecordDict(content), reply_to=message)
 
         return app
+
+
+def small_digits():
+    """Scikit-learn's 1,797 digits."""
+    x, y = load_digits(return_X_y=True)
+    return x / 16, y
 
 
 def attacked(attack, sent, change, first, weight):

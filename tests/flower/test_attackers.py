@@ -10,14 +10,16 @@ from numpy_app import make_app, nodes, start
 
 from safari.errors import InputError
 from safari.flower import SafariStrategy
-from safari.flower.bounds import Bounds, lower_median
+from safari.flower.arrays import array_record
+from safari.flower.bounds import WINDOW, Bounds, lower_median
+from safari.flower.changes import cosine_of, length_of
 
 ROUNDS = 20
 
 
-def carry_out(attack="", attackers=0, **keys):
+def carry_out(attack="", attackers=0, q=0.7, **keys):
     digits = Digits()
-    made = SafariStrategy(0.7, digits.server_step, fleet=CLIENTS, start_deadline=0.0, **keys)
+    made = SafariStrategy(q, digits.server_step, fleet=CLIENTS, start_deadline=0.0, **keys)
     grid = LocalGrid(digits.app(attack, attackers), nodes(CLIENTS))
     result = made.start(grid, digits.start(), num_rounds=ROUNDS, evaluate_fn=digits.evaluate)
     return digits.evaluate(0, result.arrays)["accuracy"], made
@@ -43,6 +45,41 @@ def test_the_defaults_lose_no_two_points_to_attackers(honest, attack, attackers)
 
 def test_without_bounds_one_reply_ruins_the_model(honest):
     assert carry_out("scaled", 1, norm_bound=None)[0] < honest - 0.2
+
+
+@pytest.mark.parametrize("attack", ["flipped", "hidden"])
+def test_with_clients_alone_trust_in_the_server_stops_updates_that_are_turned_round(attack):
+    honest, _ = carry_out(q=1.0)
+    assert carry_out(attack, 3, q=1.0)[0] < honest - 0.1
+    found, made = carry_out(attack, 3, q=1.0, trust="server")
+    assert found > honest - 0.02
+    happened = made.journal.happenings()
+    turned = happened.filter(pl.col("event") == "rejected")
+    assert len(turned.filter(pl.col("client") < 3)) == 3 * ROUNDS
+    assert len(turned.filter(pl.col("client") >= 3)) < 0.05 * 7 * ROUNDS
+    assert turned["cosine"].max() <= 0 < happened.filter(pl.col("event") == "answered")["cosine"].min()
+    assert "does not go the way of the server's, cosine -" in turned["detail"][0]
+
+
+def test_trust_in_the_server_costs_honest_clients_no_two_points():
+    for q in (0.7, 1.0):
+        assert carry_out(q=q, trust="server")[0] > carry_out(q=q)[0] - 0.02
+
+
+def test_the_cosine_of_a_change_leaves_counters_out():
+    sent = array_record({"w": np.zeros(2, np.float32), "batches": np.array(3)})
+    got = array_record({"w": np.array([3, 4], np.float32), "batches": np.array(9)})
+    assert length_of(sent, got) == 5.0
+    assert cosine_of(sent, got, {"w": np.array([0, 2], np.float32)}) == pytest.approx(0.8)
+    assert cosine_of(sent, got, {"w": np.array([-3, -4], np.float32)}) == pytest.approx(-1.0)
+    assert cosine_of(sent, sent, {"w": np.ones(2, np.float32)}) == 0.0
+
+
+def test_trust_needs_a_server_that_takes_steps():
+    with pytest.raises(InputError, match=r"trust = server: .* server_step"):
+        SafariStrategy(1.0, trust="server")
+    with pytest.raises(InputError, match="trust = clients"):
+        SafariStrategy(0.5, Digits().server_step, trust="clients")
 
 
 def test_an_attacker_who_is_turned_away_is_one_of_those_that_krum_counts_on():
@@ -71,7 +108,7 @@ def test_the_bounds_follow_those_who_are_accepted():
     assert bounds.longest([1.0, 1.2, 1e6]) == (6.0, 1.2)
     assert bounds.longest([1.0, 1e6]) == (5.0, 1.0)
     bounds.accept([1.0] * 10, [10.0] * 10, 0)
-    assert bounds.longest([1e6] * 9) == (5.0, 1.0)
+    assert bounds.longest([1e6] * 11) == (5.0, 1.0)
     assert bounds.heaviest([1e12] * 9) == 30.0
     for _ in range(3):
         assert bounds.longest([50.0, 60.0]) == (5.0, 1.0)
@@ -79,6 +116,22 @@ def test_the_bounds_follow_those_who_are_accepted():
     assert bounds.longest([50.0, 60.0]) == (250.0, 50.0)
     assert lower_median([3.0]) == 3.0
     assert Bounds(norm=None).longest([1.0]) is None
+
+
+def test_only_rounds_in_a_row_put_a_bound_out_of_date():
+    bounds = Bounds(norm=5.0)
+    bounds.accept([1.0] * 10, [1.0] * 10, 0)
+    for _ in range(4):
+        bounds.accept([], [], 2)
+        bounds.accept([1.0], [1.0], 2)
+    assert bounds.longest([50.0]) == (5.0, 1.0)
+
+
+def test_a_window_of_accepted_replies_is_remembered():
+    bounds = Bounds()
+    for size in (1.0, 2.0):
+        bounds.accept([size] * WINDOW, [size] * WINDOW, 0)
+    assert bounds.norms == bounds.weights == [2.0] * WINDOW
 
 
 def test_what_was_accepted_is_remembered_over_a_restart(tmp_path):

@@ -108,7 +108,7 @@ def test_a_run_without_any_node_does_not_end_as_if_it_were_complete(tmp_path):
     made = strategy(None, checkpoint=tmp_path / "state")
     with pytest.raises(InputError, match="0 clients can be asked, 1 needed"):
         carry_out(made, there=0)
-    assert not (tmp_path / "state" / "summary.json").exists()
+    assert json.loads((tmp_path / "state" / "summary.json").read_text())["status"] == "failed"
     made = strategy(None, q=0.0)
     carry_out(made, there=0)
 
@@ -165,6 +165,19 @@ def test_an_accountant_asks_for_just_as_many_as_it_counts_on_and_its_ledger_is_k
     assert spent["client_rounds"] == rounds
 
 
+def test_releases_before_a_restart_still_count(tmp_path):
+    """As many are asked as the accountant counts on, so that no rule of safari's has to see to it."""
+
+    def run(rounds):
+        ledger = accountant()
+        made = strategy(private(ledger), per_round=6, checkpoint=tmp_path / "state")
+        carry_out(made, rounds=rounds)
+        return ledger.num_releases
+
+    assert run(5) == 5
+    assert run(9) == 9
+
+
 def test_when_the_budget_is_spent_the_server_goes_on_alone():
     two = accountant()
     from flwr.supercore.privacy_accounting import GaussianPrivacyEvent
@@ -188,6 +201,16 @@ def test_a_client_that_counts_for_more_has_spent_more():
     carry_out(equal, rounds=1)
     assert equal.clients.privacy.spent() < made.clients.privacy.spent()
     assert np.isinf(_spent_without_noise())
+
+
+def test_adaptive_clipping_costs_what_its_noise_says():
+    """It releases a count of clipped updates too, and adds more noise to the average to make up for it."""
+    inner = shipped.FedAvg(fraction_evaluate=0.0, min_train_nodes=6, min_available_nodes=6)
+    keys = {"noise_multiplier": 1.0, "num_sampled_clients": 8, "clipped_count_stddev": 2.0}
+    made = strategy(shipped.DifferentialPrivacyServerSideAdaptiveClipping(inner, **keys))
+    carry_out(made, rounds=1)
+    assert made.clients.privacy.releases == {1.0: 1}
+    assert made.clients.privacy.wrapper.noise_multiplier > 1.03
 
 
 def _spent_without_noise():

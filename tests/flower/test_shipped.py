@@ -130,7 +130,8 @@ def test_a_restart_is_not_noticed(name, tmp_path):
 
 def test_server_steps_do_not_enter_the_momentum_of_fedavgm():
     """The change that the server made in between is no update of the clients'."""
-    made = safari("FedAvgM", q=0.5, deliver="last")
+    clients = MADE["FedAvgM"]()
+    made = SafariStrategy(0.5, server_step, clients=clients, fleet=7, start_deadline=0.0)
     made.start(LocalGrid(make_app(), nodes(7)), start(), num_rounds=ROUNDS)
     kinds = made.journal.history()["kind"].to_list()
     assert "client,server,server,client" in ",".join(kinds)
@@ -142,32 +143,39 @@ def test_server_steps_do_not_enter_the_momentum_of_fedavgm():
         update = {key: array - (array + (3.0 - array) / 2) for key, array in arrays.items()}
         momentum = update if momentum is None else {k: 0.9 * momentum[k] + update[k] for k in update}
         arrays = {key: array - 0.5 * momentum[key] for key, array in arrays.items()}
-    held = made.clients.strategy.momentum_vector
-    for key, array in zip(arrays, held, strict=True):
+    for key, array in zip(arrays, clients.momentum_vector, strict=True):
         np.testing.assert_allclose(array, momentum[key], rtol=1e-4)
 
 
-def test_settings_are_the_operators_and_a_change_is_named(tmp_path):
+def restarted_with_other_settings(folder):
+    """Three rounds with little noise and q = 0.8, then two more with much and q = 0.5."""
+
     def run(rounds, noise, q):
         private = around(
             shipped.DifferentialPrivacyServerSideFixedClipping, noise_multiplier=noise, clipping_norm=2.0
         )
-        made = SafariStrategy(
-            q, server_step, clients=private, fleet=7, start_deadline=0.0, checkpoint=tmp_path / "state"
-        )
+        made = SafariStrategy(q, server_step, clients=private, fleet=7, start_deadline=0.0, checkpoint=folder)
         made.start(LocalGrid(make_app(), nodes(7)), start(), num_rounds=rounds)
-        return made
+        return private, made
 
     run(3, 0.01, 0.8)
-    again = run(5, 1.0, 0.5)
-    assert again.clients.strategy.noise_multiplier == 1.0
+    return run(5, 1.0, 0.5)
+
+
+def test_the_noise_after_a_restart_is_what_the_operator_set(tmp_path):
+    private, made = restarted_with_other_settings(tmp_path / "state")
+    assert private.noise_multiplier == 1.0
+    assert sum(made.clients.privacy.releases.values()) == made.journal.averaged
+
+
+def test_a_setting_that_changed_is_named_in_the_spec_and_in_the_log(tmp_path):
+    _, made = restarted_with_other_settings(tmp_path / "state")
     spec = (tmp_path / "state" / "spec.toml").read_text()
     assert tomllib.loads(spec)["algorithm"]["q"] == 0.5
     assert tomllib.loads(spec)["algorithm"]["clients"]["noise_multiplier"] == 1.0
     assert "# from round 4: algorithm.q was 0.8 and is 0.5" in spec
-    events = again.journal.happenings().filter(pl.col("event") == "changed")
+    events = made.journal.happenings().filter(pl.col("event") == "changed")
     assert "algorithm.clients.noise_multiplier was 0.01 and is 1.0" in events["detail"].to_list()
-    assert sum(again.clients.privacy.releases.values()) == again.journal.averaged
 
 
 @pytest.mark.parametrize("name", ["FedProx", "FedAdam"])

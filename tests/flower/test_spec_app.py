@@ -1,5 +1,7 @@
 """A spec's server and clients in one process: draws, algorithms and adaptive q are the simulator's."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from local_grid import LocalGrid
@@ -12,6 +14,9 @@ from safari.flower.deploy import write_app
 from safari.flower.spec_client import client_app
 from safari.flower.spec_job import Job, job_of
 from safari.flower.spec_server import strategy_of
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+AGAIN = "safari flower deploy examples/digits.toml --out examples/flower/jax"
 
 SPEC = """
 [data]
@@ -97,6 +102,16 @@ def test_what_cannot_be_deployed_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_run_config_says_whose_judgement_of_replies_counts(tmp_path):
+    path = tmp_path / "spec.toml"
+    path.write_text(SPEC)
+    job = job_of(path, "")
+    assert strategy_of(job, {"trust": "server"}).trust == "server"
+    assert strategy_of(job, {"trust": ""}).trust is None
+    with pytest.raises(InputError, match="trust = nobody"):
+        strategy_of(job, {"trust": "nobody"})
+
+
 def test_an_app_is_not_written_over_anything(tmp_path):
     spec = complete({"data": {"source": "digits", "server": {"samples": 20}}})
     for name in ("exists", "123", "my_fleet", "my fleet"):
@@ -105,3 +120,14 @@ def test_an_app_is_not_written_over_anything(tmp_path):
             write_app(spec, tmp_path / name)
     write_app(spec, tmp_path / "my-fleet-2")
     assert (tmp_path / "my-fleet-2" / "my_fleet_2_app" / "spec.toml").is_file()
+
+
+def test_the_example_app_is_what_the_command_writes(tmp_path):
+    fresh = write_app(load_spec(EXAMPLES / "digits.toml"), tmp_path / "jax")
+    shown = EXAMPLES / "flower" / "jax"
+    for file in (path for path in fresh.rglob("*") if path.is_file()):
+        kept = shown / file.relative_to(fresh)
+        again = (
+            "rm -r examples/flower/jax; safari flower deploy examples/digits.toml --out examples/flower/jax"
+        )
+        assert kept.read_text() == file.read_text(), f"run: {again}"

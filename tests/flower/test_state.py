@@ -1,8 +1,11 @@
 """What a server saves: generations with checksums, a log that grows by a round, private files."""
 
 import json
+import os
 import shutil
 import stat
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,7 +16,7 @@ from numpy_app import make_app, nodes, server_step, start
 from safetensors.numpy import load_file
 
 from safari.errors import InputError
-from safari.experiment.checksums import Damaged
+from safari.experiment.checksums import SUMS, Damaged
 from safari.flower import SafariStrategy
 from safari.flower.arrays import numpy_arrays
 from safari.flower.lines import Lines
@@ -29,16 +32,20 @@ def generations(state):
     return sorted((state / "checkpoint").glob("round-*"))
 
 
-@pytest.mark.parametrize("harm", ["truncated", "altered", "missing"])
-@pytest.mark.parametrize("name", ["about.json", "state.safetensors"])
-def test_a_damaged_file_is_named_and_the_generation_before_is_taken(tmp_path, caplog, name, harm):
-    expected, _ = run(tmp_path / "whole", 7)
+def test_three_generations_are_kept(tmp_path):
     run(tmp_path / "state", 5)
     assert [path.name for path in generations(tmp_path / "state")] == [
         "round-00000003",
         "round-00000004",
         "round-00000005",
     ]
+
+
+@pytest.mark.parametrize("harm", ["truncated", "altered", "missing"])
+@pytest.mark.parametrize("name", ["about.json", "state.safetensors", SUMS])
+def test_a_damaged_file_is_named_and_the_generation_before_is_taken(tmp_path, caplog, name, harm):
+    expected, _ = run(tmp_path / "whole", 7)
+    run(tmp_path / "state", 5)
     victim = generations(tmp_path / "state")[-1] / name
     content = victim.read_bytes()
     if harm == "missing":
@@ -76,10 +83,8 @@ def test_a_save_that_did_not_end_leaves_no_trace(tmp_path):
         log.write(b'{"event": "asked", "round": 5}\n{"half a li')
     (tmp_path / "state" / "checkpoint" / ".half").mkdir()
     run(tmp_path / "state", 6)
-    whole, cut = (
-        pl.read_parquet(tmp_path / name / "events.parquet").sort("round", "event", "client")
-        for name in ("whole", "state")
-    )
+    whole, cut = (pl.read_parquet(tmp_path / name / "events.parquet") for name in ("whole", "state"))
+    whole, cut = (table.drop("time", "seconds").sort("round", "event", "client") for table in (whole, cut))
     assert whole.equals(cut)
     assert not (tmp_path / "state" / "checkpoint" / ".half").exists()
 
@@ -114,6 +119,33 @@ def test_an_empty_mount_point_will_do(tmp_path, monkeypatch):
     assert (state / "summary.json").exists()
 
 
+@pytest.fixture
+def nobody():
+    """This process without the rights of root, and a folder that anyone may enter."""
+    place = Path(tempfile.mkdtemp())
+    place.chmod(0o755)
+    root, other = os.geteuid() == 0, 65534
+    yield place, lambda: os.seteuid(other) if root else None, other if root else -1
+    if root:
+        os.seteuid(0)
+    (place / "volumes").chmod(0o755)
+    shutil.rmtree(place)
+
+
+def test_a_folder_may_lie_in_one_that_may_not_be_written_to(nobody):
+    """A volume that an administrator made for the server: the server owns it, and nothing around it."""
+    place, become_nobody, owner = nobody
+    state = place / "volumes" / "state"
+    state.mkdir(parents=True)
+    os.chown(state, owner, -1)
+    (place / "volumes").chmod(0o555)
+    become_nobody()
+    run(state, 2)
+    assert (state / "summary.json").exists()
+    found, _ = run(state, 3)
+    assert set(found) == {"w", "b"}
+
+
 def test_errors_name_the_setting_that_a_flower_user_typed(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
@@ -142,6 +174,17 @@ def test_what_is_delivered_is_as_private_as_the_state(tmp_path):
         mode = stat.S_IMODE(path.stat().st_mode)
         assert mode == (0o700 if path.is_dir() else 0o600), path
     shutil.rmtree(tmp_path / "state")
+
+
+def test_rounds_after_the_delivered_model_are_not_left_out_without_a_word(tmp_path, caplog):
+    _, made = run(tmp_path / "state", 12)
+    kinds = made.journal.history()["kind"].to_list()
+    last = max(number for number, kind in enumerate(kinds, 1) if kind == "server")
+    assert last < 12
+    assert (
+        f"the delivered model is that after round {last}; {12 - last} later rounds are left out"
+        in caplog.text
+    )
 
 
 @pytest.mark.parametrize("deliver", ["synced", "last"])

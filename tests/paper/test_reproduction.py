@@ -1,6 +1,8 @@
 """Recipes and comparisons: which runs redo a table, and what stands beside the paper's numbers."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,6 +13,7 @@ import safari
 from safari.cli import app
 from safari.errors import InputError
 from safari.paper.compare import Results, compare_table
+from safari.paper.directory import describe, extend_reproduction, missing_runs, read_reproduction
 from safari.paper.effects import effects_of
 from safari.paper.numbers import paper_tables
 from safari.paper.protocol import DATASETS, SCORES, Setting, cell_of
@@ -55,6 +58,25 @@ def test_the_runs_of_a_table_are_counted_once():
     assert len(cells) == len({cell.key for cell in cells}) == len(spec.settings)
     rounds = {cell.spec.tables["train"]["rounds"] for cell in cells}
     assert rounds == {150, 5000}
+
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "reproduction" / "cifar10"
+
+
+def test_the_committed_runs_lack_48_for_three_seeds_of_the_random_initialisations(tmp_path):
+    """CONTRIBUTING.md has the command that trains them, on a copy, which is then what is committed."""
+    spec, tables = reproduction(["cifar10_random_init"], 3, False, companions=False)
+    missing = missing_runs(COMMITTED, spec).cells()
+    assert len(missing) == 48
+    assert {cell.spec.seed for cell in missing} == {1, 2}
+    assert {cell.spec.tables["algorithm"]["name"] for cell in missing} == {"fedavg", "safari"}
+    copy = shutil.copytree(COMMITTED, tmp_path / "cifar10")
+    with pytest.warns(UserWarning, match="before safari kept checksums"):
+        extend_reproduction(copy, spec, describe(["cifar10_random_init"], tables, 3, False))
+    found = read_reproduction(copy)
+    assert (found.planned, len(found.finished), found.results.seeds) == (105 + 48, 105, 3)
+    assert not missing_runs(copy, spec).cells()
+    assert found.tables == read_reproduction(COMMITTED).tables
 
 
 def test_a_seed_draws_the_partition_unless_it_is_fixed():

@@ -100,6 +100,11 @@ def test_who_cannot_come_never_does(pattern, rounds, tmp_path):
         assert absent == tuple(np.flatnonzero(~seen))
 
 
+@pytest.mark.parametrize(("dropout", "absent"), [(0.9, ()), (1.0, tuple(range(6)))])
+def test_who_always_drops_out_never_comes(dropout, absent):
+    assert safari.Participation(dropout=dropout).resolve(6, 0).absent(Streams(0), 10) == absent
+
+
 def test_excluded_clients_are_never_there_whatever_the_pattern():
     for pattern in (safari.Always(), safari.Bernoulli(0.9), safari.Markov(), safari.Diurnal()):
         mask, cohorts = available(pattern, excluded=(1, 4), per_round=2)

@@ -40,7 +40,9 @@ def test_the_band_in_the_picture_is_the_deviation_in_the_table():
     ends = [0.61, 0.72, 0.78]
     histories = [pl.DataFrame({"round": [1, 2], "accuracy": [0.4, end]}) for end in ends]
     numbers = [{**dict.fromkeys(COLUMNS), "accuracy": end} for end in ends]
-    table = tabulate([Compared("safari", one, two) for one, two in zip(numbers, histories, strict=True)])
+    table = tabulate(
+        [Compared("safari", one, two, "safari") for one, two in zip(numbers, histories, strict=True)]
+    )
     (axes,) = comparison_figure({"safari": histories}, None).axes
     (drawn,) = axes.collections
     corners = drawn.get_paths()[0].vertices

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from safari.cli import app
-from safari.paper.report import page_of
+from safari.cli.report import page_of
 
 SPEC = """
 [data.partition]
@@ -62,10 +62,10 @@ def test_the_page_has_the_numbers_of_both_runs_and_where_their_specs_differ(comp
     for row, (name, summary) in zip(table.rows, summaries.items(), strict=True):
         shown = dict(zip(table.columns, row, strict=True))
         assert shown["run"].text == name
-        assert shown["delivered"].value == pytest.approx(100 * summary["accuracy"])
+        assert shown["accuracy"].value == pytest.approx(100 * summary["accuracy"])
         assert shown["server rounds"].value == summary["server_rounds"]
         assert shown["MB up"].value == pytest.approx(summary["bytes_up"] / 1e6)
-    assert [row[1].text for row in table.rows] == ["safari", "fedavg"]
+    assert [row[1].text for row in table.rows] == ["SAFARI", "FedAvg"]
     differing = {row[0].text: [entry.text for entry in row[1:]] for row in blocks["settings"].rows}
     assert differing["participation.per_round"] == ["3", "2"]
     assert differing["algorithm.name"] == ["safari", "fedavg"]
@@ -74,9 +74,10 @@ def test_the_page_has_the_numbers_of_both_runs_and_where_their_specs_differ(comp
 
 def test_the_page_draws_a_line_a_run_without_a_band(compared):
     directory, summaries = compared
-    (curves,) = (block for block in page_of(directory).blocks if block.kind == "curves")
-    assert [line.label for line in curves.lines] == ["one", "two"]
-    for line, summary in zip(curves.lines, summaries.values(), strict=True):
+    (curves,) = (block for block in page_of(directory).blocks if block.key == "curves0")
+    lines = [line for line in curves.lines if "ceiling" not in line.label]
+    assert [line.label for line in lines] == ["one", "two"]
+    for line, summary in zip(lines, summaries.values(), strict=True):
         assert line.mean[-1] == pytest.approx(100 * summary["accuracy"])
         assert line.low == line.mean == line.high
 
@@ -85,8 +86,8 @@ def test_the_command_writes_the_page(compared):
     directory, _ = compared
     call("report", directory)
     page = (directory / "report.html").read_text()
-    assert "Comparison both" in page
-    assert "2 finished runs side by side" in page
+    assert "2 runs side by side" in page
+    assert "2 finished runs, simulated or deployed" in page
 
 
 def test_a_comparison_without_its_results_is_refused_in_one_line(compared, tmp_path):

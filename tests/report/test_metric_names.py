@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 
 import safari
+from safari.advise.goal import Goal
 from safari.errors import InputError
 from safari.experiment.sweep.store import by_number
-from safari.report.metric_names import DEFAULT, KNOWN, check_labels, metric_named, metrics_named, with_own
+from safari.report.metric_names import DEFAULT, KNOWN, check_known, metric_named, metrics_named, with_own
 from safari.report.sweeps import differences, grouped
 from safari.report.tables import difference_table, sweep_table
 
@@ -23,7 +24,7 @@ def finished(tmp_path_factory):
     path.write_text(OWN)
     name = f"{path}:missed"
     missing = safari.Participation(excluded=4)
-    federation = safari.federate("digits")
+    federation = safari.federate("digits", client_test=0.2)
     result = safari.train(federation, safari.FedAvg(), participation=missing, rounds=3, metrics=(name,))
     return result, name, json.loads(json.dumps(result.summary()))
 
@@ -52,10 +53,23 @@ def test_unknown_metrics_are_refused_in_one_line(name):
     assert "\n" not in str(caught.value)
 
 
-def test_a_class_that_there_is_not_is_refused():
-    check_labels(metrics_named(["recall:flu"]), lambda: ("flu", "well"))
-    with pytest.raises(InputError, match="known are flu, well"):
-        check_labels(metrics_named(["recall:sepsis"]), lambda: ("flu", "well"))
+def test_a_class_or_client_that_there_is_not_is_refused():
+    def digits():
+        return safari.federate("digits", client_test=0.2)
+
+    check_known(metrics_named(["recall:3", "client:9", "worst_client_accuracy"]), digits)
+    with pytest.raises(InputError, match="unknown class; known are 0, 1"):
+        check_known(metrics_named(["recall:sepsis"]), digits)
+    with pytest.raises(InputError, match="unknown client; known are 0, 1"):
+        check_known(metrics_named(["client:north"]), digits)
+
+
+@pytest.mark.parametrize("name", ["worst_client_accuracy", "client:3"])
+def test_a_metric_by_client_needs_samples_of_clients(name):
+    with pytest.raises(InputError, match=r"set data\.client_test"):
+        check_known(metrics_named([name]), lambda: safari.federate("digits"))
+    with pytest.raises(InputError, match="advice goes by the server's own samples"):
+        Goal.named(name)
 
 
 @pytest.mark.parametrize("body", ["1 / 0", "'much'", "y"])

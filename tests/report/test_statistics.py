@@ -100,6 +100,33 @@ def test_points_are_grouped_and_algorithms_paired(results):
     assert apart["deviation"].to_list() == pytest.approx([0.0, 0.0], abs=1e-9)
 
 
+def test_methods_of_clients_are_paired_as_algorithms_are(results):
+    inside = results.with_columns(pl.col("settings").str.replace("algorithm.name", "algorithm.clients.name"))
+    apart = differences(inside)
+    assert apart["algorithm.clients.name"].to_list() == ["safari - fedavg"] * 2
+    assert apart["mean"].to_list() == pytest.approx([5.0, 5.0])
+
+
+def test_an_interval_of_shares_ends_where_shares_do():
+    found = estimate([2.0, 60.0]).within(0, 100)
+    assert (found.mean, found.low, found.high) == (31.0, 0.0, 100.0)
+    assert math.isnan(estimate([2.0]).within(0, 100).low)
+    apart = {"fedavg": (0.1, 0.9), "safari": (0.9, 0.1)}
+    few = [
+        {
+            **row,
+            "settings": json.dumps({"algorithm.name": name, "train.seed": row["seed"]}),
+            "accuracy": value,
+        }
+        for row in list(rows())[:2]
+        for name, values in apart.items()
+        for value in [values[row["seed"]]]
+    ]
+    results = pl.DataFrame(few)
+    assert grouped(results).select("low", "high").rows() == [(0.0, 100.0)] * 2
+    assert differences(results).select("low", "high").rows() == [(-100.0, 100.0)]
+
+
 @pytest.mark.parametrize(("ties", "shown"), [(False, "+1.50"), (True, "-")])
 def test_differences_within_two_points_are_ties_on_demand(ties, shown):
     apart = pl.DataFrame({"q": [0.5], "runs": [3], "mean": [1.5], "low": [1.0], "high": [2.0]})
@@ -111,14 +138,16 @@ def test_a_page_shows_tables_curves_and_what_is_missing(results):
     html = render(sweep_page("Sweep", results, ["q = 0.9", "q = 1.0"], spec="[train]", facts={}))
     assert "2 runs are missing" in html
     assert "Missing: q = 0.9; q = 1.0." in html
-    assert "Paired differences" in html
+    assert "Against FedAvg" in html
     assert "Accuracy over the rounds" in html
     assert "12 of 14 runs finished" in html
 
 
 def test_bands_on_the_page_are_the_deviations_of_its_table(results):
     blocks = {block.key: block for block in sweep_page("Sweep", results, [], spec="", facts={}).blocks}
-    reach = [line.high[-1] - line.mean[-1] for line in blocks["curves0"].lines]
+    *lines, ceiling = blocks["curves0"].lines
+    assert ceiling.label == "ceiling of client-only training: 60.0 %"
+    reach = [line.high[-1] - line.mean[-1] for line in lines]
     assert reach == pytest.approx(grouped(results)["deviation"].to_list())
 
 
@@ -158,8 +187,10 @@ def test_figures_never_have_too_many_lines_nor_hide_them_silently(settings, valu
     page = sweep_page("Sweep", pl.DataFrame(rows), [], spec="", facts={})
     drawn = [block for block in page.blocks if block.key.startswith("curves")]
     assert len(drawn) == figures
-    assert all(len(block.lines) <= 10 for block in drawn)
-    assert all("lines are drawn" in block.caption for block in drawn if len(block.lines) < values)
+    lines = [[line for line in block.lines if "ceiling" not in line.label] for block in drawn]
+    assert all(len(found) <= 10 for found in lines)
+    fewer = [block for block, found in zip(drawn, lines, strict=True) if len(found) < values]
+    assert all("lines are drawn" in block.caption for block in fewer)
 
 
 def test_folds_that_share_samples_widen_the_interval_as_nadeau_and_bengio_say():

@@ -104,6 +104,8 @@ def test_complexity_and_the_rates_that_follow():
     found = problem.complexity(1000)
     assert found == pytest.approx(0.0490474, abs=5e-8)
     assert problem.server_bound(1000) == pytest.approx(0.133992, abs=5e-7)
+    clients = generalization.Problem(10, beta_p=0.5, alpha=0.0)
+    assert clients.client_bound(400, 600) == pytest.approx(found), "with the clients' own exponent"
     assert found**0.75 == pytest.approx(0.104223, abs=5e-7)
     misplaced = 0.01 * math.log(100 + math.log(20) / 1000)
     assert misplaced == pytest.approx(0.046052, abs=5e-7)
@@ -145,6 +147,12 @@ def test_corrected_and_printed_limits_on_q_with_strong_convexity():
     found = convex.q_limit(constants, 1.0, 0.2)
     assert (found.need, found.q) == pytest.approx((-0.43264, 1.0), abs=5e-7)
     assert convex.printed_q_limit(constants, 1.0, 0.2) == pytest.approx(-0.382946, abs=5e-7)
+
+
+def test_server_rounds_alone_settle_at_the_noise_of_the_server():
+    constants = convex.Constants(4, 1, server_rate=0.01, server_noise=3.0)
+    assert convex.noise_floor(constants, 0.0) == pytest.approx((4 + 1) * 0.01 * 3.0 / (2 * 4 * 1))
+    assert convex.noise_floor(constants, 0.6) == pytest.approx(0.4 * convex.noise_floor(constants, 0.0))
 
 
 @pytest.mark.parametrize(("condition", "limit"), [(1, 0.048289), (2, 0.015645), (4, 0.00486356)])

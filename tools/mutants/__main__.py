@@ -6,15 +6,19 @@ mutant. Everything happens in copies; the checkout stays as it is. What no test 
 
     python tools/mutants                   all of them; benchmarks/results/mutants.json keeps the verdicts
     python tools/mutants scaffold markov   those whose names hold one of the words
+    python tools/mutants --resume          only those without a verdict: go on after an interruption
     python tools/mutants --check           only whether every text still stands in its file
     python tools/mutants --sound           only whether the tests that are named pass without a mutant
 """
 
 import argparse
 import contextlib
+import gc
+import hashlib
 import importlib
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -24,6 +28,7 @@ import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +42,15 @@ HEAVY = (
     "jax", "jax.numpy", "equinox", "optax", "numpy", "polars", "scipy.stats", "scipy.special",
     "sklearn.datasets", "sklearn.metrics", "pydantic", "typer.testing", "rich.console",
     "safetensors.numpy", "flwr.app", "flwr.serverapp.strategy", "jinja2", "plotly.graph_objects", "psutil",
+    "beartype", "beartype.claw", "beartype.door", "beartype.vale", "jaxtyping", "hypothesis.strategies",
+    "hypothesis.extra.numpy", "_hypothesis_pytestplugin", "anyio.pytest_plugin", "xdist.plugin",
+    "xdist.looponfail", "dp_accounting.rdp",
 )  # fmt: skip
 SECONDS = 900
 NICE = 5
 SAID = "said.txt"
+COLLECT = " -k nothing_is_called_this"
+"""Modules are compiled once, for all copies."""
 QUIET = "ignore::pytest.PytestAssertRewriteWarning"
 """Plugins of pytest are loaded before it is."""
 PASSED, FAILED, INTERRUPTED, WRONG_PLACE = 0, 1, 2, 99
@@ -65,6 +75,12 @@ class Mutant:
             return f"{self.file} is not there"
         times = file.read_text(encoding="utf-8").count(self.old)
         return None if times == 1 else f"its text stands {times} times in {self.file}"
+
+    @property
+    def digest(self) -> str:
+        """What a verdict is about: it lapses when the patch or the tests change."""
+        text = "\0".join((self.file, self.old, self.new, self.tests))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def make(self, root: Path) -> None:
         file = root / self.file
@@ -97,6 +113,8 @@ def copy(root: Path, folder: Path) -> None:
 
 def load_what_is_heavy() -> None:
     """Once, for all children: JAX and its like, but nothing of safari."""
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.setdefault(
         "JAX_COMPILATION_CACHE_DIR", str(Path(tempfile.gettempdir()) / "safari-test-programs")
     )
@@ -105,6 +123,7 @@ def load_what_is_heavy() -> None:
     for name in HEAVY:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    gc.freeze()  # no child looks through all of this for garbage
 
 
 def start(tests: str, folder: Path) -> int:
@@ -138,6 +157,19 @@ def words(tests: str) -> list[str]:
     return [*files.split(), *(["-k", chosen] if chosen else [])]
 
 
+def by_file(chosen: list[Mutant]) -> list[str]:
+    """The tests that are named, each once: a line a file."""
+    wanted: dict[str, set[str]] = {}
+    for mutant in chosen:
+        files, _, some = mutant.tests.partition(" -k ")
+        for file in files.split():
+            wanted.setdefault(file, set()).add(some)
+    return [
+        file if "" in some else f"{file} -k {' or '.join(f'({one})' for one in sorted(some))}"
+        for file, some in sorted(wanted.items())
+    ]
+
+
 def each(
     jobs: int, todo: list[tuple[Mutant | None, str]]
 ) -> Iterator[tuple[Mutant | None, str, int, str, float]]:
@@ -146,6 +178,7 @@ def each(
     waiting = list(todo)
     top = tempfile.TemporaryDirectory(prefix="safari-mutants-")
     copy(ROOT, base := Path(top.name) / "base")  # the checkout may change meanwhile
+    os.waitpid(start(" ".join({test.partition(" -k ")[0] for _, test in todo}) + COLLECT, base), 0)
     while waiting or flying:
         while waiting and len(flying) < jobs:
             mutant, tests = waiting.pop(0)
@@ -170,26 +203,21 @@ def verdict_of(code: int) -> str:
     return "survived" if code == PASSED else "broken"
 
 
-def tried(chosen: list[Mutant], everyone: list[Mutant], jobs: int) -> list[dict[str, Any]]:
+def tried(chosen: list[Mutant], everyone: list[Mutant], jobs: int) -> None:
     """Try mutants out; each verdict is written down at once."""
-    found = []
     for mutant, _, code, said, seconds in each(jobs, [(one, one.tests) for one in chosen]):
         assert mutant is not None
         verdict = verdict_of(code)
-        print(
-            f"{verdict:8} {seconds:6} s  {mutant.name}", *([said] if verdict == "broken" else []), flush=True
-        )
-        found.append({"name": mutant.name, "file": mutant.file, "verdict": verdict, "seconds": seconds})
-        write_down(found[-1:], everyone)
-    return found
+        hint = f" ({said})" if verdict == "broken" else ""
+        print(f"{verdict:8} {seconds:6} s  {mutant.name}{hint}", flush=True)
+        row = {"name": mutant.name, "file": mutant.file, "verdict": verdict, "seconds": seconds}
+        write_down({**row, "digest": mutant.digest}, everyone)
 
 
 def sound(chosen: list[Mutant], jobs: int) -> int:
     """Whether the tests pass in a copy without a mutant."""
     bad = 0
-    for _, tests, code, said, seconds in each(
-        jobs, [(None, one) for one in sorted({m.tests for m in chosen})]
-    ):
+    for _, tests, code, said, seconds in each(jobs, [(None, one) for one in by_file(chosen)]):
         print(f"{'passed' if code == PASSED else 'FAILED':8} {seconds:6} s  {tests}", flush=True)
         if code != PASSED:
             print(said)
@@ -201,6 +229,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--resume", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--sound", action="store_true")
     given = parser.parse_args()
@@ -213,32 +242,43 @@ def main() -> int:
     if given.check:
         print(f"{len(chosen)} mutants stand in their files")
         return 0
-    if given.sound:
-        load_what_is_heavy()
-        return sound(chosen, given.jobs)
     load_what_is_heavy()
-    found = tried(chosen, everyone, given.jobs)
-    left = [
-        one for one in chosen if any(two["name"] == one.name and two["verdict"] != "killed" for two in found)
-    ]
-    print(f"{len(found) - len(left)} of {len(found)} killed")
+    if given.sound:
+        return sound(chosen, given.jobs)
+    known = {one["name"]: one for one in verdicts()} if given.resume else {}
+    tried([one for one in chosen if not is_judged(one, known)], everyone, given.jobs)
+    judged = {one["name"]: one["verdict"] for one in verdicts()}
+    left = [one for one in chosen if judged[one.name] != "killed"]
+    print(f"{len(chosen) - len(left)} of {len(chosen)} killed")
     for one in left:
         print(f"not killed: {one.name}{': ' if one.survives else ''}{one.survives}")
     return int(any(not one.survives for one in left))
 
 
-def write_down(found: list[dict[str, Any]], everyone: list[Mutant]) -> None:
-    """The verdicts of this run beside those of others, each with its commit, without what is gone."""
+def is_judged(mutant: Mutant, known: dict[str, dict[str, Any]]) -> bool:
+    """Whether there is a verdict on this patch by these tests."""
+    row = known.get(mutant.name, {})
+    return row.get("digest") == mutant.digest and row["verdict"] != "broken"
+
+
+def verdicts() -> list[dict[str, Any]]:
+    """Those of this run and of earlier ones."""
+    return json.loads(RESULT.read_text(encoding="utf-8"))["mutants"] if RESULT.is_file() else []
+
+
+def write_down(found: dict[str, Any], everyone: list[Mutant]) -> None:
+    """A verdict beside those before it, each with its commit and date, without those on what is gone."""
     git = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    before = json.loads(RESULT.read_text(encoding="utf-8"))["mutants"] if RESULT.is_file() else []
-    known = {one["name"]: one for one in [*before, *({**one, "commit": commit} for one in found)]}
+    made = {"commit": commit, "date": date.today().isoformat()}
+    known = {one["name"]: one for one in [*verdicts(), {**found, **made}]}
     rows = [known[one.name] for one in everyone if one.name in known]
     killed = sum(one["verdict"] == "killed" for one in rows)
     reasons = {one.name: one.survives for one in everyone}
     survivors = {one["name"]: reasons[one["name"]] for one in rows if one["verdict"] != "killed"}
     about = {
         "command": "python tools/mutants",
+        "machine": f"{os.cpu_count()} cores, {platform.system()}",
         "mutants": len(everyone),
         "tried": len(rows),
         "killed": killed,

@@ -15,6 +15,8 @@ STEP_SHARES = (0.2, 1.0)
 FIRST_FOLDS = 2
 """All settings are tried on so many folds, the finalists on all."""
 FINALISTS = 3
+FEW = 5 * FOLDS
+"""A class of which the server has fewer samples is hard to judge by."""
 SIZE_FACTORS = (0.25, 4.0)
 OWN, FEDAVG = Arm(), Arm("fedavg")
 COUNTED_RUNS = (
@@ -149,9 +151,12 @@ def named(arm: Arm) -> str:
     """An arm in words."""
     if arm == OWN:
         return "your spec"
+    if arm == FEDAVG:
+        return "FedAvg"
+    plural = "" if arm.steps == 1 else "s"
     if arm.name == "safari":
-        return f"SAFARI with q = {arm.q:g} and {arm.steps} server steps a round"
-    return "FedAvg" if arm == FEDAVG else f"server-only training with {arm.steps} steps a round"
+        return f"SAFARI with q = {arm.q:g} and {arm.steps} server step{plural} a round"
+    return f"server-only training with {arm.steps} step{plural} a round"
 
 
 def reasons(advice: Advice) -> list[str]:
@@ -212,6 +217,16 @@ def _sure(advice: Advice) -> list[str]:
         f"the test set. Differences are paired; their intervals (95 %) allow for {advice.tried} settings "
         "tried and for folds that share samples."
     ]
+    label, held = advice.ground.fewest
+    if held == 0:
+        lines.append(
+            f"The server has no sample of class {label}: nothing here tells how well it is recognised."
+        )
+    elif held < FEW:
+        lines.append(
+            f"The server has {held} of class {label}, so a fold judges it by {held // FOLDS} or "
+            f"{held // FOLDS + 1}: only large differences show."
+        )
     if advice.rounds < advice.asked_rounds:
         lines.append(
             f"The pilot took {advice.rounds} of {advice.asked_rounds} rounds, for want of time; "

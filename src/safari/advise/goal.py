@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from safari.errors import check
 from safari.report.metric_names import RECALL, Metric, metric_named
 
 LAST = 10
@@ -31,7 +32,10 @@ class Goal:
         Raises:
             InputError: if there is no such metric.
         """
-        return cls(metric_named(name))
+        metric = metric_named(name)
+        hint = "belongs to clients; advice goes by the server's own samples, such as balanced_accuracy there"
+        check(not metric.by_client, "--metric", name, hint)
+        return cls(metric)
 
     @property
     def words(self) -> str:

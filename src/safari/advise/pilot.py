@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from safari.advise.goal import Goal
@@ -20,7 +21,7 @@ from safari.errors import InputError
 from safari.experiment.spec import Spec, complete
 from safari.experiment.sweep import SweepSpec, make_cell
 from safari.experiment.sweep.cells import DATA_SEED, EXCLUSION_SEED, SEED
-from safari.report.metric_names import check_labels
+from safari.report.metric_names import check_known
 from safari.report.statistics import Estimate, estimate, paired_over_folds
 
 LOOKS = 10
@@ -63,7 +64,8 @@ class Arm:
 class Ground:
     """What was measured before any arm: who is covered, how biased and noisy gradients are.
 
-    `place` says in words where along a run the gradients were looked at.
+    `fewest` is the class of which the server has the fewest samples, and how many; `place` says in words
+    where along a run the gradients were looked at.
     """
 
     coverage: Coverage
@@ -76,6 +78,7 @@ class Ground:
     client_noise: Estimate
     server_noise: Estimate
     round_seconds: float
+    fewest: tuple[str, int]
     place: str = f"After {WARM_ROUNDS} rounds"
 
 
@@ -118,7 +121,7 @@ class Pilot:
         settings = {"algorithm.name": "safari", **self._held_out(0)}
         spec = make_cell(self.given, settings).spec
         run = spec.prepare(self._federation(spec))
-        check_labels([self.goal.metric], lambda: run.task.federation.dataset.labels)
+        check_known([self.goal.metric], lambda: run.task.federation)
         check_fits(run)
         training = Training(run)
         while training.done < min(WARM_ROUNDS, run.rounds) and not training.finished:
@@ -138,6 +141,7 @@ class Pilot:
             client_noise=_of(seen, "client_noise_mean"),
             server_noise=_of(seen, "server_noise"),
             round_seconds=training.train_seconds * training.devices / training.done,
+            fewest=_fewest(federation),
             place=Ground.place if observed is None else f"In the last {len(seen)} rounds of the given run",
         )
 
@@ -211,7 +215,15 @@ class Pilot:
         )
         found = paired_over_folds(mine, theirs, HELD_OUT, tried)
         assert found is not None, "all arms that are compared were trained on the same folds"
-        return found
+        return found.within(-100, 100) if self.goal.metric.share else found
+
+
+def _fewest(federation: Federation) -> tuple[str, int]:
+    """The class of which the server has the fewest samples, the held-out ones among them."""
+    dataset = federation.dataset
+    held = np.concatenate([federation.held_by(None), federation.numbers_of(federation.validation)])
+    counts = np.bincount(np.asarray(dataset.y)[held], minlength=dataset.classes)
+    return dataset.labels[counts.argmin()], int(counts.min())
 
 
 def _of(seen: pl.DataFrame, column: str) -> Estimate:

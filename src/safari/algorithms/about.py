@@ -70,6 +70,8 @@ class About:
         server_memory: models that the server keeps between rounds, beside the model itself.
         for_each_client: models that the server keeps for every client.
         client_memory: models that every client keeps between rounds.
+        client_passes: passes over all its samples that a client computes gradients in a round, beside its
+            local steps.
         extra: further work, in plain words: "a gradient over all samples of a client".
 
     Examples:
@@ -92,4 +94,5 @@ class About:
     server_memory: float = 0
     for_each_client: float = 0
     client_memory: float = 0
+    client_passes: float = 0
     extra: str = ""

@@ -47,4 +47,5 @@ class DataSharing(ClientAlgorithm):
             for client in range(federation.size)
         ]
         held_out = federation.numbers_of(federation.validation)
-        return self, Federation.of(federation.dataset, parts, held, federation.augment, held_out)
+        tested = federation.held_out_by_clients()
+        return self, Federation.of(federation.dataset, parts, held, federation.augment, held_out, tested)

@@ -1,5 +1,7 @@
 """FedCLG-C: the server's gradient corrects every local step of the clients."""
 
+from dataclasses import replace
+
 import jax
 
 from safari.algorithms.about import About, Idea
@@ -26,6 +28,7 @@ class Corrected(ClientAlgorithm):
         passes_ceiling=True,
         server_set=True,
         down=2,
+        client_passes=1,
         extra="gradients over all samples of server and clients",
     )
 
@@ -52,14 +55,6 @@ class FedCLGC(Then):
     the correction is made in every step.
     """
 
-    about = About(
-        idea=Idea.SERVER_GRADIENT,
-        paper=BIAN,
-        rests_on="the paper; other people's code corrects once an epoch, the paper in every step",
-        passes_ceiling=True,
-        server_set=True,
-        down=2,
-        extra="gradients over all samples of server and clients; server steps",
-    )
+    about = replace(Corrected.about, extra=f"{Corrected.about.extra}; server steps")
 
     clients: Corrected = Corrected()

@@ -32,6 +32,7 @@ class CorrectedAtServer(ClientAlgorithm):
         passes_ceiling=True,
         server_set=True,
         up=2,
+        client_passes=1,
         extra="gradients over all samples of server and clients",
     )
     models_up: ClassVar[float] = 2.0
@@ -62,14 +63,6 @@ class FedCLGS(Then):
     x. The rule is the paper's; other people's code agrees.
     """
 
-    about = About(
-        idea=Idea.SERVER_GRADIENT,
-        paper=BIAN,
-        rests_on="the paper; other people's code agrees",
-        passes_ceiling=True,
-        server_set=True,
-        up=2,
-        extra="gradients over all samples of server and clients; server steps",
-    )
+    about = replace(CorrectedAtServer.about, extra=f"{CorrectedAtServer.about.extra}; server steps")
 
     clients: CorrectedAtServer = CorrectedAtServer()

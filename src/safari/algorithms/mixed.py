@@ -1,5 +1,6 @@
 """Mixed federated learning: server and clients each lower their own part of one loss."""
 
+from dataclasses import replace
 from typing import Literal, Self
 
 import equinox as eqx
@@ -101,16 +102,7 @@ class MixedTwoWay(Beside):
     average the two changes, because either side follows the whole loss; the paper was not checked for both.
     """
 
-    about = About(
-        idea=Idea.SERVER_GRADIENT,
-        paper=AUGENSTEIN,
-        rests_on=REST,
-        passes_ceiling=True,
-        server_set=True,
-        down=2,
-        server_memory=1,
-        extra="a gradient over all samples of the server; server steps",
-    )
+    about = replace(MixedOneWay.about, server_memory=1, extra=f"{MixedOneWay.about.extra}; server steps")
 
     clients: MixedOneWay = MixedOneWay()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from safari.cli import signals
+from safari.cli.places import On, Processes, place_for
 from safari.cli.session import command, show
 from safari.errors import InputError
 
@@ -32,18 +33,22 @@ def advise_command(
         typer.Option("--metric", help="What to make better, as in `safari compare`."),
     ] = "balanced_accuracy",
     seconds: Annotated[float, typer.Option("--seconds", help="About how long the pilot may take.")] = 90.0,
+    processes: Processes = None,
+    on: On = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Say whether another algorithm, q or number of server steps beats SPEC (into runs/advise-NAME)."""
-    with command():
+    with command(), place_for(processes, on) as place:
         from safari.advise import Pilot, advise
         from safari.advise.advice import named, reasons
         from safari.advise.goal import Goal
+        from safari.advise.report import ADVICE
         from safari.cli.run import free_folder
         from safari.cli.sweep import carry_out
         from safari.errors import check_positive
         from safari.experiment.directory import refuse_existing, write_file
         from safari.experiment.spec import apply_overrides, complete, read_toml
+        from safari.experiment.sweep import SweepSpec
         from safari.report.advice import advice_table
         from safari.report.metric_names import with_own
 
@@ -56,17 +61,23 @@ def advise_command(
         refuse_existing(path)
         observed = _diagnostics(pilot, described) if pilot is not None else None
         signals.tell(path, f"there is no advice yet, and {path} may be deleted", new=True)
-        runs = Pilot(given, path, lambda cells, folder: carry_out(folder, cells, given, quiet), seconds, goal)
+
+        def sweep(cells: SweepSpec, folder: Path) -> "pl.DataFrame":
+            return carry_out(folder, cells, given, quiet, place=place)
+
+        runs = Pilot(given, path, sweep, seconds, goal)
         found = advise(runs, observed)
-        write_file(path / "advice.json", (json.dumps(found.to_json(), indent=2) + "\n").encode())
+        changed = {override.partition("=")[0] for override in found.overrides}
+        kept = [override for override in spec[1:] if override.partition("=")[0] not in changed]
+        again = shlex.join(["safari", "run", spec[0], *kept, *found.overrides])
+        written = {**found.to_json(), "spec": spec[0], "command": again}
+        write_file(path / ADVICE, (json.dumps(written, indent=2) + "\n").encode())
         show(advice_table(found.scores, found.over_own, goal.words, named))
         print(found.verdict)
         for line in reasons(found):
             print(f"- {line}")
-        changed = {override.partition("=")[0] for override in found.overrides}
-        kept = [override for override in spec[1:] if override.partition("=")[0] not in changed]
-        print(shlex.join(["safari", "run", spec[0], *kept, *found.overrides]))
-        print(path / "advice.json")
+        print(again)
+        print(path / ADVICE)
 
 
 def _diagnostics(run: Path, described: "Spec") -> "pl.DataFrame":

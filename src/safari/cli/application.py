@@ -11,6 +11,7 @@ from safari.cli.data import data_app
 from safari.cli.evaluate import evaluate_command
 from safari.cli.export import export_command
 from safari.cli.flower import flower_app
+from safari.cli.league import league_command
 from safari.cli.merge import merge_command
 from safari.cli.migrate import migrate_command
 from safari.cli.predict import predict_command
@@ -36,6 +37,7 @@ app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
 app.command("export")(export_command)
 app.command("reproduce")(reproduce_command)
+app.command("league")(league_command)
 app.command("merge")(merge_command)
 app.command("report")(report_command)
 app.command("migrate")(migrate_command)

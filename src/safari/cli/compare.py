@@ -1,13 +1,17 @@
 """`safari compare`: several algorithms under the same seeds, one table, one picture."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from safari.cli import signals
+from safari.cli.places import On, Processes, place_for
 from safari.cli.session import FAILED, METRIC_DEFAULT, METRIC_HELP, TRACK, check_either, command, say, show
 from safari.errors import InputError
+
+if TYPE_CHECKING:
+    from safari.experiment.sweep.places import Place
 
 
 def compare_command(
@@ -28,13 +32,15 @@ def compare_command(
     out: Annotated[Path | None, typer.Option("--out", help="The directory to make.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="A directory to go on with.")] = None,
     track: Annotated[str | None, typer.Option("--track", help=TRACK)] = None,
+    processes: Processes = None,
+    on: On = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Train several algorithms under the same seeds, or take finished runs; compare what they deliver."""
-    with command():
+    with command(), place_for(processes, on) as place:
         check_either("compare", spec, resume)
         names = [name.strip() for name in algorithms.split(",") if name.strip()]
-        _compare(spec or [], names, seeds, metric or [], out, resume, track, quiet)
+        _compare(spec or [], names, seeds, metric or [], out, resume, track, place, quiet)
 
 
 def _compare(
@@ -45,6 +51,7 @@ def _compare(
     out: Path | None,
     resume: Path | None,
     track: str | None,
+    place: "Place | None",
     quiet: bool,
 ) -> None:
     from safari.cli.run import free_folder
@@ -57,7 +64,7 @@ def _compare(
         write_comparison,
     )
     from safari.experiment.spec import apply_overrides, read_toml
-    from safari.report.metric_names import check_labels, metrics_named, with_own
+    from safari.report.metric_names import check_known, metrics_named, with_own
     from safari.report.tables import comparison_table, difference_table
 
     metrics = metrics_named(metric)
@@ -74,10 +81,10 @@ def _compare(
     given = {} if resume else with_own(apply_overrides(read_toml(Path(spec[0])), spec[1:]), metrics)
     cells = None if resume else comparison_spec(given, algorithms, seeds)
     if cells is not None:
-        check_labels(metrics, lambda: cells.cells()[0].spec.federation().dataset.labels)
+        check_known(metrics, lambda: cells.cells()[0].spec.federation())
     about = about_comparison(given, algorithms, seeds)
     signals.tell(path, f"go on with: safari compare --resume {path}", new=resume is None)
-    results = carry_out(path, cells, about, quiet, track)
+    results = carry_out(path, cells, about, quiet, track, place)
     found = write_comparison(path, results, metrics)
     show(comparison_table(found.table, metrics))
     if found.differences is not None:

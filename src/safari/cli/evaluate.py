@@ -20,14 +20,18 @@ def evaluate_command(
     label: Annotated[
         str | None, typer.Option("--label", help="The column of the labels (default: the run's).")
     ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option("--client", help="The column of the clients (default: the run's, if FILE has it)."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Score MODEL on the samples in FILE: class by class, and on average."""
+    """Score MODEL on the samples in FILE: on average, by class, and by client if the file names clients."""
     with command():
         from safari.experiment.applied import evaluated
         from safari.report.metrics import metrics_tables
 
-        metrics = evaluated(model, file, label)
+        metrics = evaluated(model, file, label, client)
         if as_json:
             print(json.dumps(metrics.to_dict(), indent=2))
         else:

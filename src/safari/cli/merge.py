@@ -9,13 +9,16 @@ from safari.cli.session import command
 
 
 def merge_command(
-    parts: Annotated[list[Path], typer.Argument(help="Directories of `safari sweep` or `safari reproduce`.")],
+    parts: Annotated[
+        list[Path], typer.Argument(help="Directories of `safari sweep`, `reproduce` or `league`.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="The directory to make.")],
 ) -> None:
     """Put the parts of a shared-out sweep together; go on with what is missing by --resume."""
     with command():
         from safari.experiment.sweep import merge
+        from safari.league import is_league, merge_leagues
 
-        planned, finished = merge(parts, out)
+        planned, finished = (merge_leagues if is_league(parts[0]) else merge)(parts, out)
         print(f"{finished} of {planned} runs finished")
         print(out)

@@ -7,6 +7,7 @@ import typer
 
 from safari.cli.evaluate import MODEL_HELP
 from safari.cli.session import command
+from safari.errors import check
 
 
 def predict_command(
@@ -23,6 +24,8 @@ def predict_command(
 
         if out is not None:
             check_table_name(out)
+            same = out.exists() and file.exists() and out.samefile(file)
+            check(not same, "--out", str(out), "is the file of the samples; name another")
         table = predicted(model, file)
         if out is None:
             print(table.write_csv(), end="")

@@ -1,13 +1,18 @@
 """`safari reproduce`: the paper's tables redone, beside its own numbers."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from safari.cli import signals
+from safari.cli.places import On, Processes, place_for
 from safari.cli.session import check_either, command, show
 from safari.errors import InputError
+
+if TYPE_CHECKING:
+    from safari.experiment.sweep.places import Place
 
 
 def reproduce_command(
@@ -20,7 +25,10 @@ def reproduce_command(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The directory to make.")] = None,
-    resume: Annotated[Path | None, typer.Option("--resume", help="A directory to go on with.")] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option("--resume", help="A directory to go on with; what is named is added to its plan."),
+    ] = None,
     seeds: Annotated[
         int | None, typer.Option("--seeds", help="How many seeds; default: as many as the paper.")
     ] = None,
@@ -28,54 +36,77 @@ def reproduce_command(
         bool,
         typer.Option("--fixed-partition", help="One partition for all seeds, as the paper had it."),
     ] = False,
+    without_companions: Annotated[
+        bool,
+        typer.Option(
+            "--without-companions",
+            help="Only the paper's own numbers: no server-only training, no one server step.",
+        ),
+    ] = False,
     share: Annotated[
         str | None, typer.Option("--share", help="Only the part k/n of the runs, for several machines.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
+    processes: Processes = None,
+    on: On = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Redo tables of the paper (default: into runs/reproduce-NAME)."""
-    with command():
-        check_either("reproduce", what, resume, "mnist, cifar10, fashion-mnist, a table or all")
-        if resume is not None and (out is not None or dry_run or share is not None):
+    with command(), place_for(processes, on) as place:
+        if resume is None or not what:
+            check_either("reproduce", what, resume, "mnist, cifar10, fashion-mnist, a table or all")
+        if resume is not None and (out is not None or share is not None or (dry_run and not what)):
             raise InputError("--resume", str(resume), "goes with none of --out, --share, --dry-run")
-        _reproduce(what or [], out, resume, seeds, fixed_partition, share, dry_run, quiet)
+        asked = Asked(tuple(what or ()), seeds, fixed_partition, not without_companions)
+        _reproduce(asked, out, resume, share, dry_run, place, quiet)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be redone."""
+
+    names: tuple[str, ...]
+    seeds: int | None
+    fixed_partition: bool
+    companions: bool
 
 
 def _reproduce(
-    what: list[str],
+    asked: Asked,
     out: Path | None,
     resume: Path | None,
-    seeds: int | None,
-    fixed_partition: bool,
     share: str | None,
     dry_run: bool,
+    place: "Place | None",
     quiet: bool,
 ) -> None:
     from safari.cli.run import free_folder
     from safari.cli.sweep import carry_out, finish
     from safari.experiment.directory import write_file
     from safari.experiment.sweep import plan_sweep
-    from safari.paper.directory import describe, read_reproduction
+    from safari.paper.directory import describe, extend_reproduction, missing_runs, read_reproduction
     from safari.paper.recipes import reproduction
     from safari.paper.terminal import flat_table, terminal_tables
     from safari.report.tables import plan_table
 
+    names = list(asked.names)
+    path = resume or out or free_folder(Path("runs"), f"reproduce-{'-'.join(names)}")
+    spec, about = None, {}
     if resume is not None:
-        path, spec, about = resume, None, {}
         read_reproduction(path)
-    else:
-        spec, tables = reproduction(what, seeds, fixed_partition)
+    if names:
+        spec, tables = reproduction(names, asked.seeds, asked.fixed_partition, asked.companions)
         if not tables:
-            raise InputError("reproduce", " ".join(what), "no such table has numbers for that data set")
+            raise InputError("reproduce", " ".join(names), "no such table has numbers for that data set")
         spec = spec.share(share) if share else spec
-        about = describe(what, tables, seeds, fixed_partition)
-        path = out or free_folder(Path("runs"), f"reproduce-{'-'.join(what)}")
+        about = describe(names, tables, asked.seeds, asked.fixed_partition)
     if dry_run and spec is not None:
-        show(plan_table(plan_sweep(spec).table()))
+        show(plan_table(plan_sweep(missing_runs(path, spec) if resume else spec).table()))
         return
     signals.tell(path, f"go on with: safari reproduce --resume {path}", new=resume is None)
-    results = carry_out(path, spec, about, quiet)
+    if resume is not None and spec is not None:
+        extend_reproduction(path, spec, about)
+    results = carry_out(path, None if resume else spec, about, quiet, place=place)
     found = read_reproduction(path)
     write_file(path / "comparison.csv", flat_table(found).write_csv().encode())
     show(*terminal_tables(found))

@@ -60,13 +60,11 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, track: str | No
             signals.say_the_end()
             raise typer.Exit(STOPPED) from None
     if not quiet:
-        from safari.report.tables import class_table, summary_table
+        from safari.report.tables import class_table, client_table, summary_table
 
         summary = read_summary(path)
-        show(summary_table(summary))
-        by_class = class_table(summary)
-        if by_class is not None:
-            show(by_class)
+        tables = (summary_table(summary), class_table(summary), client_table(summary))
+        show(*(table for table in tables if table is not None))
     print(path)
 
 

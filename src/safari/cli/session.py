@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 METRIC_HELP = (
     "Columns, separated by commas or given several times: accuracy, balanced_accuracy, macro_f1, auc, loss, "
-    "worst_recall, recall:CLASS, or your own function of (y, probabilities), module:function or "
-    "file.py:function."
+    "worst_recall, recall:CLASS, worst_client_accuracy, median_client_accuracy, client:NAME, or your own "
+    "function of (y, probabilities), module:function or file.py:function."
 )
 METRIC_DEFAULT = "accuracy,balanced_accuracy,worst_recall"
 BAD_INPUT, FAILED, STOPPED = 2, 1, 130

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from safari.cli import signals
+from safari.cli.places import On, Processes, place_for
 from safari.cli.session import (
     FAILED,
     METRIC_DEFAULT,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from safari.experiment.sweep import SweepSpec
+    from safari.experiment.sweep.places import Place
 
 
 def sweep_command(
@@ -46,14 +48,16 @@ def sweep_command(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
     track: Annotated[str | None, typer.Option("--track", help=TRACK)] = None,
+    processes: Processes = None,
+    on: On = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Train every cell of a grid under every seed (default: into runs/sweep-NAME)."""
-    with command():
+    with command(), place_for(processes, on) as place:
         check_either("sweep", spec, resume)
         if resume is not None and (out is not None or dry_run or share is not None):
             raise InputError("--resume", str(resume), "goes with none of --out, --share, --dry-run")
-        _sweep(spec or [], metric or [], out, resume, share, ties, dry_run, track, quiet)
+        _sweep(spec or [], metric or [], out, resume, share, ties, dry_run, track, place, quiet)
 
 
 def _sweep(
@@ -65,6 +69,7 @@ def _sweep(
     ties: bool,
     dry_run: bool,
     track: str | None,
+    place: "Place | None",
     quiet: bool,
 ) -> None:
     from safari.cli.run import free_folder
@@ -73,7 +78,7 @@ def _sweep(
     from safari.experiment.spec import apply_overrides, read_toml
     from safari.experiment.sweep import load_sweep, plan_sweep
     from safari.paper.directory import is_reproduction
-    from safari.report.metric_names import check_labels, metrics_named, with_own
+    from safari.report.metric_names import check_known, metrics_named, with_own
     from safari.report.sweeps import differences, grouped
     from safari.report.tables import difference_table, plan_table, sweep_table
 
@@ -82,7 +87,7 @@ def _sweep(
     if whole is not None:
         whole = replace(whole, base=with_own(whole.base, metrics))
         first = whole.cells()[0]
-        check_labels(metrics, lambda: first.spec.federation().dataset.labels)
+        check_known(metrics, first.spec.federation)
     chosen = whole.share(share) if whole and share else whole
     if dry_run and chosen is not None:
         show(plan_table(plan_sweep(chosen).table()))
@@ -94,7 +99,7 @@ def _sweep(
         raise InputError("--resume", str(resume), "is a comparison; use `safari compare --resume`")
     about = apply_overrides(read_toml(Path(spec[0])), spec[1:]) if spec else {}
     signals.tell(path, f"go on with: safari sweep --resume {path}", new=resume is None)
-    results = carry_out(path, chosen, about, quiet, track)
+    results = carry_out(path, chosen, about, quiet, track, place)
     groups = grouped(results, metrics)
     write_file(path / "table.csv", groups.write_csv().encode())
     apart = differences(results, metrics)
@@ -108,9 +113,14 @@ def _sweep(
 
 
 def carry_out(
-    path: Path, spec: "SweepSpec | None", about: dict[str, Any], quiet: bool, track: str | None = None
+    path: Path,
+    spec: "SweepSpec | None",
+    about: dict[str, Any],
+    quiet: bool,
+    track: str | None = None,
+    place: "Place | None" = None,
 ) -> "pl.DataFrame":
-    """Start the sweep `spec` in `path`, or go on with the one that is there."""
+    """Start the sweep `spec` in `path`, or go on with the one that is there; `place` is from `place_for`."""
     from safari.cli.progress import SweepWatch
     from safari.experiment import Interrupted
     from safari.experiment.sweep import new_sweep, resume_sweep
@@ -122,7 +132,10 @@ def carry_out(
         tell = TrackedSweep(path, track)
     try:
         with SweepWatch(quiet, tell) as watch:
-            done = resume_sweep(path, watch, say) if spec is None else new_sweep(spec, path, watch, about)
+            if spec is None:
+                done = resume_sweep(path, watch, say, place)
+            else:
+                done = new_sweep(spec, path, watch, about, place)
     except Interrupted:
         signals.say_the_end()
         raise typer.Exit(STOPPED) from None

@@ -1,5 +1,6 @@
 """Data: sources, partitions, the server's samples, and the federation that they make."""
 
+from safari.data.apart import Terms, at_node, at_server
 from safari.data.coverage import Coverage
 from safari.data.dataset import Batch, Dataset
 from safari.data.federating import federate
@@ -9,7 +10,7 @@ from safari.data.partitions import Classes, Partition
 from safari.data.reading import read
 from safari.data.samples import Samples
 from safari.data.server_set import ServerSet
-from safari.data.sources import File, Source
+from safari.data.sources import File, Nodes, Source
 
 __all__ = [
     "Batch",
@@ -18,6 +19,7 @@ __all__ = [
     "Dataset",
     "Federation",
     "File",
+    "Nodes",
     "Partition",
     "Rows",
     "Samples",
@@ -25,6 +27,9 @@ __all__ = [
     "ServerSet",
     "Shard",
     "Source",
+    "Terms",
+    "at_node",
+    "at_server",
     "federate",
     "jensen_shannon",
     "read",

@@ -28,6 +28,8 @@ class Coverage:
         clients: how many there are.
         absent: those that never come, by number: excluded, or not available in any round.
         absent_names: what they are called.
+        nowhere: the names of the classes that no client holds.
+        client_names: what all clients are called; empty where they have numbers only.
 
     Examples:
         >>> import safari
@@ -43,29 +45,41 @@ class Coverage:
     clients: int
     absent: tuple[int, ...]
     absent_names: tuple[str, ...]
+    nowhere: tuple[str, ...] = ()
+    client_names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        nowhere = f" No client holds a sample of {_listed(self.nowhere)}." if self.nowhere else ""
+        return f"{self._who()}{nowhere}{self._ceiling()}"
+
+    def _who(self) -> str:
         if not self.absent:
             return f"All {self.clients} clients can take part."
         names = f" ({', '.join(self.absent_names)})" if 0 < len(self.absent_names) <= MOST_NAMED else ""
-        sentence = f"{len(self.absent)} of {self.clients} clients never take part{names}; {self._hidden()}."
+        never, hold = ("takes", "it holds") if len(self.absent) == 1 else ("take", "they hold")
+        who = f"{len(self.absent)} of {self.clients} clients never {never} part{names}"
+        return f"{who}; {hold} {self._hidden()}."
+
+    def _ceiling(self) -> str:
         if self.accuracy_ceiling == 1:
-            return sentence
+            return ""
+        others = "the other clients" if self.absent else "clients"
         return (
-            f"{sentence} A model of the other clients alone that names only classes it has seen "
+            f" A model of {others} alone that names only classes it has seen "
             f"gets at most {100 * self.accuracy_ceiling:.1f} % of the test set right."
         )
 
     def _hidden(self) -> str:
         """What those who never come hold, the most hidden class first."""
-        unseen = [name for name, share in self.exposure.items() if share == 0]
-        small = sorted((share, name) for name, share in self.exposure.items() if 0 < share < SMALL)
+        exposed = {name: share for name, share in self.exposure.items() if name not in self.nowhere}
+        unseen = [name for name, share in exposed.items() if share == 0]
+        small = sorted((share, name) for name, share in exposed.items() if 0 < share < SMALL)
         words = [f"all samples of {_listed(unseen)}"] if unseen else []
         words += [f"{_percent(1 - share)} of {name}" for share, name in small[:MOST_NAMED]]
         if words:
-            return f"they hold {', '.join(words)}"
-        share, name = min((share, name) for name, share in self.exposure.items())
-        return f"they hold {_percent(1 - share)} of {name}, and no larger share of any class"
+            return ", ".join(words)
+        share, name = min((share, name) for name, share in exposed.items())
+        return f"{_percent(1 - share)} of {name}, and no larger share of any class"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -102,4 +116,6 @@ def measure_coverage(
         len(held),
         never,
         () if client_names is None else tuple(client_names[client] for client in never),
+        tuple(label for label, count in zip(labels, whole, strict=True) if not count),
+        tuple(client_names or ()),
     )

@@ -29,7 +29,8 @@ class Dataset(eqx.Module):
     shape of one. The model sees `x * scale - shift`, computed in the training step. `client`, if given,
     says who holds a sample; `augment` is whether training should crop and flip by default. `labels` are
     the names of the classes, `client_names` those of the clients, `features` those of a table's columns.
-    The last `own_server` training samples are the server's own.
+    The last `own_server` training samples are the server's own. `test_client` says which client a test
+    sample is of, where that is known: a number that `test_clients` gives a name to.
 
     With `standardise` or `missing = "mean"`, NaN marks what is missing, and `federate` sets `scale`, `shift`
     and `fill` by the server's own samples: `fill` holds, for each feature, what stands for a missing value.
@@ -48,12 +49,14 @@ class Dataset(eqx.Module):
     scale: Float[Array, "..."]
     shift: Float[Array, "..."] | None
     client: Int[Array, " train"] | None
+    test_client: Int[Array, " test"] | None
     shape: tuple[int, ...] = eqx.field(static=True)
     name: str = eqx.field(static=True)
     classes: int = eqx.field(static=True)
     augment: bool = eqx.field(static=True)
     labels: tuple[str, ...] = eqx.field(static=True)
     client_names: tuple[str, ...] | None = eqx.field(static=True)
+    test_clients: tuple[str, ...] = eqx.field(static=True)
     features: tuple[str, ...] | None = eqx.field(static=True)
     own_server: int = eqx.field(static=True)
     fill: Float[Array, " features"] | None
@@ -74,6 +77,8 @@ class Dataset(eqx.Module):
         augment: bool = False,
         labels: Sequence[str] | None = None,
         client_names: Sequence[str] | None = None,
+        test_client: np.ndarray | None = None,
+        test_clients: Sequence[str] = (),
         features: Sequence[str] | None = None,
         own_server: int = 0,
         standardise: bool = False,
@@ -97,6 +102,8 @@ class Dataset(eqx.Module):
         self.shift = None if shift is None else placed(shift, np.float32)
         check(0 <= own_server < len(y), "own_server", own_server, "must leave samples for the clients")
         self.client = None if client is None else placed(checked_clients(client, len(x), own_server))
+        self.test_client = None if test_client is None else placed(test_client, np.int32)
+        self.test_clients = tuple(test_clients)
         self.name, self.augment = name, augment
         classes = int(max(y.max(), y_test.max())) + 1
         self.labels = tuple(map(str, range(classes) if labels is None else labels))
@@ -112,13 +119,25 @@ class Dataset(eqx.Module):
         self.own_server = own_server
         self.fill, self.standardise, self.missing = None, standardise, missing
 
+    def __repr__(self) -> str:
+        shape = "x".join(map(str, self.shape))
+        samples = f"{len(self.y)} training and {len(self.y_test)} test samples of shape {shape}"
+        return f"Dataset({self.name}: {samples}, {self.classes} classes)"
+
     def shaped(self, x: Shaped[Array, "batch features"]) -> Shaped[Array, "batch *shape"]:
         """Flat samples in the shape of one sample."""
         return x.reshape(len(x), *self.shape)
 
     def scored_on(self, samples: np.ndarray) -> "Dataset":
         """The same with these training samples in the place of the test set, which is gone."""
-        return eqx.tree_at(lambda one: (one.x_test, one.y_test), self, (self.x[samples], self.y[samples]))
+        whole = self.without_test_clients()
+        return eqx.tree_at(lambda one: (one.x_test, one.y_test), whole, (self.x[samples], self.y[samples]))
+
+    def without_test_clients(self) -> "Dataset":
+        """The same, where nobody knows which client a test sample is of."""
+        if self.test_client is None:
+            return self
+        return eqx.tree_at(lambda one: one.test_client, self, None)
 
     def normalise(self, x: Shaped[Array, "batch *shape"]) -> Float[Array, "batch *shape"]:
         x = x.astype(jnp.float32) * self.scale

@@ -17,8 +17,8 @@ from safari.data.partitions.by_column import ByColumn
 from safari.data.reading import Options, is_file_name, read_path
 from safari.data.samples import Samples
 from safari.data.scaling import fitted
-from safari.data.server_set import ServerSet, split_held_out
-from safari.data.sources import File, Source, load
+from safari.data.server_set import ServerSet, server_stream, split_held_out
+from safari.data.sources import File, Nodes, Source, load
 from safari.errors import InputError, check, check_choice, check_count, check_seed
 from safari.randomness import host_stream
 from safari.registry import Noun
@@ -41,6 +41,7 @@ def federate(
     validation: float = 0.0,
     fold: int = 0,
     score: Literal["test", "validation"] = "test",
+    client_test: float = 0.0,
     seed: int = 0,
 ) -> Federation:
     """Split a data set among clients; give the server its own samples.
@@ -65,6 +66,8 @@ def federate(
             is 0.2. Only with `validation`.
         score: the samples that models are scored on. `validation` puts the held-out samples in the place
             of the test set, which the federation then does not hold.
+        client_test: the share of every client's samples that is held out, class by class. Nobody trains on
+            them; the delivered model is scored on them, client by client.
         seed: draws the partition and the server's samples; the seed of training is another one.
 
     Returns:
@@ -113,12 +116,27 @@ def federate(
     _check_parts(partition, parts, pool, len(dataset.y))
     if score == "validation":
         dataset = dataset.scored_on(held_out)
-    return Federation.of(dataset, parts, held, augment, held_out)
+    elif not isinstance(partition, ByColumn):
+        dataset = dataset.without_test_clients()
+    parts, tested = _held_out_by_clients(parts, np.asarray(dataset.y), client_test)
+    return Federation.of(dataset, parts, held, augment, held_out, tested)
+
+
+def _held_out_by_clients(
+    parts: list[np.ndarray], labels: np.ndarray, share: float
+) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+    """What each client trains on, and what it holds out."""
+    check(0.0 <= share < 1.0, "client_test", share, "must be at least 0 and below 1")
+    if share == 0:
+        return parts, None
+    kept, out = zip(*(split_held_out(part, labels[part], share) for part in parts), strict=True)
+    check(any(map(len, out)), "client_test", share, "is so small that no client holds a sample out")
+    return list(kept), list(out)
 
 
 def _server_samples(dataset: Dataset, server: ServerSet, seed: int) -> np.ndarray:
     """The numbers of the server's samples: those that it brought along, in random order, or drawn ones."""
-    rng = host_stream(seed, "server set")
+    rng = server_stream(seed)
     if dataset.own_server:
         return len(dataset.y) - dataset.own_server + rng.permutation(dataset.own_server)
     with _blaming("server", server):
@@ -136,6 +154,8 @@ def _dataset(
         source = File(Path(source))
     if isinstance(source, File):
         return _from_file(source, server, test)
+    if isinstance(source, Nodes):
+        return source.load()
     if isinstance(source, Samples):
         check(server is not None, "server", server, NO_SERVER)
         own = None if isinstance(server, ServerSet | None) else _extra(server, source, "server")

@@ -6,11 +6,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import polars as pl
 from jaxtyping import Array, Float, Int, Key, Shaped
 
 from safari.data.augment import crop_and_flip
 from safari.data.coverage import Coverage, measure_coverage
 from safari.data.dataset import Batch, Dataset
+from safari.data.shown import as_html
 from safari.devices import placed
 from safari.randomness import shuffled
 
@@ -39,7 +41,8 @@ class Schedule(eqx.Module):
 class Federation(eqx.Module):
     """Sample numbers, holder after holder, then the server, over one `Dataset`.
 
-    Behind the server's samples stand those of its `validation` set, which nobody trains on.
+    Behind the server's samples stand those of its `validation` set, then those that clients hold out
+    (`client_test`), client after client. Nobody trains on either.
 
     The static sizes are what array shapes need; everything else is a leaf, so federations
     of equal shape can be stacked. `largest` and `median_size` are the sizes of the largest and
@@ -59,6 +62,7 @@ class Federation(eqx.Module):
     clients: Shard
     server: Shard
     validation: Shard
+    client_test: Shard | None
     largest: int = eqx.field(static=True)
     median_size: int = eqx.field(static=True)
     ragged: bool = eqx.field(static=True)
@@ -74,17 +78,23 @@ class Federation(eqx.Module):
         server: np.ndarray,
         augment: bool = False,
         validation: np.ndarray | None = None,
+        client_test: list[np.ndarray] | None = None,
     ) -> "Federation":
-        """The federation in which client i holds the sample numbers `parts[i]`."""
+        """The federation in which client i trains on samples `parts[i]` and holds out `client_test[i]`."""
         counts = np.array([len(part) for part in parts])
         held_out = np.zeros(0, np.int64) if validation is None else validation
         trained_on = counts.sum() + len(server)
+        tested = np.array([len(part) for part in client_test or ()], np.int64)
+        before = trained_on + len(held_out) + np.cumsum(tested) - tested
         return cls(
             dataset,
-            samples=placed(np.concatenate([*parts, server, held_out]), np.int32),
+            samples=placed(np.concatenate([*parts, server, held_out, *(client_test or ())]), np.int32),
             clients=Shard(placed(np.cumsum(counts) - counts, np.int32), placed(counts, np.int32)),
             server=Shard(placed(counts.sum(), np.int32), placed(len(server), np.int32)),
             validation=Shard(placed(trained_on, np.int32), placed(len(held_out), np.int32)),
+            client_test=None
+            if client_test is None
+            else Shard(placed(before, np.int32), placed(tested, np.int32)),
             largest=int(counts.max()),
             median_size=int(np.median(counts)),
             ragged=bool(counts.min() < counts.max()),
@@ -111,7 +121,8 @@ class Federation(eqx.Module):
     @property
     def client_names(self) -> tuple[str, ...] | None:
         """The names of the clients, where the data names them."""
-        return self.dataset.client_names
+        names = self.dataset.client_names
+        return names if names is not None and len(names) == self.size else None
 
     def client(self, number: Int[Array, ""]) -> Shard:
         return Shard(self.clients.start[number], self.clients.count[number])
@@ -124,6 +135,28 @@ class Federation(eqx.Module):
         """The sample numbers of a shard. Host code."""
         start = int(shard.start)
         return np.asarray(self.samples)[start : start + int(shard.count)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the clients are called: by their names, or by their numbers."""
+        return self.client_names or tuple(map(str, range(self.size)))
+
+    @property
+    def tested_clients(self) -> tuple[str, ...] | None:
+        """The names of the clients on whose own samples a model is scored; None where it is on none's."""
+        if self.client_test is None:
+            return None if self.dataset.test_client is None else self.dataset.test_clients
+        return self.names
+
+    def held_out_by_clients(self) -> list[np.ndarray] | None:
+        """The sample numbers that each client holds out; None where none does. Host code."""
+        if self.client_test is None:
+            return None
+        samples, start = np.asarray(self.samples), np.asarray(self.client_test.start)
+        return [
+            samples[at : at + count]
+            for at, count in zip(start, np.asarray(self.client_test.count), strict=True)
+        ]
 
     def schedule(self, shard: Shard, key: Key[Array, ""], steps: int, size: int) -> Schedule:
         """Which samples each of `steps` minibatches of `size` holds.
@@ -169,12 +202,33 @@ class Federation(eqx.Module):
         inside = (place >= self.server.start) & (place < self.server.start + self.server.count)
         return counts, jnp.sum(labels * inside[:, None], axis=0)
 
+    def __repr__(self) -> str:
+        each = (
+            f"up to {self.largest} samples (median {self.median_size})"
+            if self.ragged
+            else (f"{self.largest} samples each")
+        )
+        held_out = f" and {self.validation_most} held out" if self.validation_most else ""
+        test = f"{len(self.dataset.y_test)} test samples, {self.dataset.classes} classes"
+        server = f"the server {self.server_most}{held_out}"
+        return f"Federation({self.dataset.name}: {self.size} clients with {each}, {server}, {test})"
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self), self.table())
+
+    def table(self) -> pl.DataFrame:
+        """Who holds how many samples of each class: the server, the test set, then a row a client."""
+        clients, server = (np.asarray(counts).astype(int) for counts in self.label_counts())
+        test = np.bincount(np.asarray(self.dataset.y_test), minlength=self.dataset.classes)
+        counts = np.concatenate([server[None], test[None], clients])
+        names = ["the server", "test set", *self.names]
+        whole = {"held by": names, "samples": counts.sum(axis=1)}
+        labels = [f"class {name}" if name in whole else name for name in self.dataset.labels]
+        return pl.DataFrame(whole | {name: counts[:, place] for place, name in enumerate(labels)})
+
     def coverage(self, excluded: np.ndarray | list[int] | tuple[int, ...] = ()) -> Coverage:
         """What the clients outside `excluded` hold of every class, and the ceiling of that. Host code."""
         counts, dataset = np.asarray(self.clients.count), self.dataset
         held = np.split(np.asarray(self.samples)[: counts.sum()], np.cumsum(counts)[:-1])
-        names = self.client_names
-        return measure_coverage(
-            np.asarray(dataset.y), np.asarray(dataset.y_test), held, list(excluded), dataset.labels,
-            names if names is not None and len(names) == self.size else None,
-        )  # fmt: skip
+        y, y_test = np.asarray(dataset.y), np.asarray(dataset.y_test)
+        return measure_coverage(y, y_test, held, list(excluded), dataset.labels, self.client_names)

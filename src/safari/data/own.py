@@ -45,6 +45,8 @@ def dataset_of(train: Samples, server: Samples | None = None, test: Samples | No
         client=client,
         labels=train.labels,
         client_names=None if names is None or names == tuple(map(str, range(len(names)))) else names,
+        test_client=test.client,
+        test_clients=test.clients or (),
         features=train.features,
         own_server=0 if server is None else len(server),
         standardise=train.scale == "standard",

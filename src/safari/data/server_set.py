@@ -4,6 +4,7 @@ import numpy as np
 
 from safari.data.dataset import Dataset
 from safari.errors import InputError, check, check_not_negative, check_positive
+from safari.randomness import host_stream
 from safari.registry import Noun
 
 
@@ -111,3 +112,8 @@ def split_held_out(
         mine = np.roll(mine, round(fold * share * len(mine)))
         out[mine[len(mine) - count :]] = True
     return samples[~out], samples[out]
+
+
+def server_stream(seed: int) -> np.random.Generator:
+    """What draws and orders the server's samples: the same in a simulation and at a fleet's server."""
+    return host_stream(seed, "server set")

@@ -1,5 +1,6 @@
 """The engine: `train`, a run and its rounds, the compiled program, training in progress, what it leaves."""
 
+from safari.engine.client_metrics import ClientMetrics
 from safari.engine.metrics import Metrics
 from safari.engine.model_file import load
 from safari.engine.program import MOST_ROUNDS, program_for, shape_key
@@ -13,6 +14,7 @@ __all__ = [
     "HISTORY_SCHEMA",
     "MOST_ROUNDS",
     "Carry",
+    "ClientMetrics",
     "Diverged",
     "Log",
     "Metrics",

@@ -46,7 +46,10 @@ def _without_the_cache(show: Callable[..., Any]) -> Callable[..., Any]:
 
 def throw_unreadable_away() -> None:
     """Remove kept programs that are damaged: JAX replaces none that is there."""
-    for file in kept_programs().glob("*-cache"):
+    kept: list[Path] = []
+    with suppress(OSError):  # of a folder that may not be read, nothing is used and nothing is removed
+        kept += kept_programs().glob("*-cache")
+    for file in kept:
         with suppress(OSError):
             content = file.read_bytes()
             try:

@@ -1,5 +1,8 @@
 """How good a model is on the test set: counts by class and loss in every round, metrics at the end."""
 
+from collections.abc import Collection
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,9 +10,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from safari.algorithms import Task
-from safari.data import Dataset
+from safari.data import Federation
 from safari.devices import placed
-from safari.engine.metrics import Metrics, own_metric
+from safari.engine.client_metrics import ClientMetrics
+from safari.engine.metrics import Metrics, by_client, own_metric
 from safari.engine.trained_model import TrainedModel
 from safari.models import Params
 from safari.models.base import cross_entropy
@@ -59,9 +63,38 @@ def evaluate(task: Task, params: Params) -> Score:
 
 
 def metrics_on_test(
-    model: TrainedModel, dataset: Dataset, own: tuple[str, ...]
+    model: TrainedModel,
+    federation: Federation,
+    own: tuple[str, ...] = (),
+    absent: Collection[int] | None = None,
 ) -> tuple[Metrics, dict[str, float]]:
-    """How good a trained model is on the test set, and what the user's `own` functions say. Host code."""
+    """How good a trained model is on the test set, and what the user's `own` functions say. Host code.
+
+    Client by client, it is scored on what the clients hold out; else on the test set, where that names
+    clients. `absent` are those that never take part, by number.
+    """
+    dataset = federation.dataset
     probabilities, y = model.probabilities(np.asarray(dataset.x_test)), np.asarray(dataset.y_test)
     found = {name: own_metric(name, "train.metrics")(y, probabilities) for name in own}
-    return Metrics.of(y, probabilities, dataset.labels), found
+    clients = _by_client(model, federation, probabilities, absent)
+    return replace(Metrics.of(y, probabilities, dataset.labels), clients=clients), found
+
+
+def _by_client(
+    model: TrainedModel, federation: Federation, probabilities: np.ndarray, absent: Collection[int] | None
+) -> ClientMetrics | None:
+    dataset, held_out = federation.dataset, federation.held_out_by_clients()
+    known = federation.names
+    if held_out is not None:
+        names, samples = known, np.concatenate(held_out)
+        holder = np.repeat(np.arange(len(held_out)), [len(part) for part in held_out])
+        y = np.asarray(dataset.y)[samples]
+        probabilities = model.probabilities(np.asarray(dataset.x)[samples])
+    elif dataset.test_client is not None:
+        names, holder, y = dataset.test_clients, np.asarray(dataset.test_client), np.asarray(dataset.y_test)
+    else:
+        return None
+    if absent is None:
+        return by_client(y, probabilities, holder, names)
+    come = {name for place, name in enumerate(known) if place not in absent}
+    return by_client(y, probabilities, holder, names, [name in come for name in names])

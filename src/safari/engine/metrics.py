@@ -1,12 +1,15 @@
 """`Metrics`: how good a model is, class by class and on average, from its probabilities."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from safari.data.samples import numbered
+from safari.data.shown import as_html
+from safari.engine.client_metrics import ClientMetrics
 from safari.errors import InputError, check
 from safari.registry import own_class, reason
 
@@ -64,6 +67,23 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return shifted / shifted.sum(axis=1, keepdims=True)
 
 
+def losses(y: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """The cross entropy of each sample."""
+    return -np.log(np.maximum(probabilities[np.arange(len(y)), y], SMALLEST))
+
+
+def by_client(
+    y: np.ndarray,
+    probabilities: np.ndarray,
+    holder: np.ndarray,
+    names: Sequence[str],
+    present: Sequence[bool] | None = None,
+) -> ClientMetrics:
+    """The metrics client by client; the arguments are as in `ClientMetrics.of`."""
+    right = probabilities.argmax(axis=1) == y
+    return ClientMetrics.of(holder, names, right, y, losses(y, probabilities), present)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Metrics:
     """How good a model is on a set of labelled samples.
@@ -85,6 +105,7 @@ class Metrics:
         support: by class, how many samples there are.
         predicted: by class, how often the model names it.
         confusion: counts; rows are the true classes, columns the named ones. None above 256 classes.
+        clients: the same client by client, where it is known whose samples are whose; None elsewhere.
 
     Examples:
         >>> import numpy as np, safari
@@ -106,15 +127,23 @@ class Metrics:
     support: tuple[int, ...]
     predicted: tuple[int, ...]
     confusion: np.ndarray | None
+    clients: ClientMetrics | None = None
 
     @classmethod
-    def of(cls, y: np.ndarray, probabilities: np.ndarray, labels: Sequence[str] | None = None) -> "Metrics":
+    def of(
+        cls,
+        y: np.ndarray,
+        probabilities: np.ndarray,
+        labels: Sequence[str] | None = None,
+        client: np.ndarray | None = None,
+    ) -> "Metrics":
         """The metrics of these probabilities.
 
         Args:
             y: the true class of each sample, by number.
             probabilities: of each class, a row a sample; the model names the likeliest.
             labels: the names of the classes (default: their numbers).
+            client: the name of the client that each sample is of (default: nothing is told client by client).
 
         Raises:
             InputError: if the two do not fit together.
@@ -130,7 +159,17 @@ class Metrics:
         check(y.dtype.kind in "iu", "y", f"array of type {y.dtype}", "must hold class numbers")
         inside = bool(y.min() >= 0) and bool(y.max() < count)
         check(inside, "y", f"{y.min()} to {y.max()}", f"must hold classes from 0 to {count - 1}")
-        return cls._of(y, given, classes)
+        whole = cls._of(y, given, classes)
+        if client is None:
+            return whole
+        client = np.asarray(client)
+        check(client.shape == y.shape, "client", f"array of shape {client.shape}", f"needs {len(y)} clients")
+        names, holder = np.unique(client.astype(str), return_inverse=True)
+        # As everywhere: client 2 before client 10.
+        order = numbered(names.tolist())
+        place = {name: number for number, name in enumerate(order)}
+        holder = np.array([place[name] for name in names.tolist()])[holder]
+        return replace(whole, clients=by_client(y, given, holder, order))
 
     @classmethod
     def _of(cls, y: np.ndarray, probabilities: np.ndarray, classes: tuple[str, ...]) -> "Metrics":
@@ -141,14 +180,13 @@ class Metrics:
         matrix = None
         if count <= MOST_CONFUSED:
             matrix = np.bincount(y * count + named, minlength=count**2).reshape(count, count)
-        own = probabilities[np.arange(len(y)), y]
         recalls, f1s = recall(correct, support), f1(correct, predicted, support)
         return cls(
             accuracy=float(correct.sum() / len(y)),
             balanced_accuracy=float(mean_over_classes(recalls, support)),
             macro_f1=float(mean_over_classes(f1s, support)),
             auc=auc(y, probabilities),
-            loss=float(-np.log(np.maximum(own, SMALLEST)).mean()),
+            loss=float(losses(y, probabilities).mean()),
             classes=classes,
             recall=_known(recalls),
             precision=_known(precision(correct, predicted)),
@@ -202,7 +240,15 @@ class Metrics:
             "f1": by_class(self.f1),
             "support": by_class(self.support),
             "confusion": None if self.confusion is None else self.confusion.tolist(),
+            **({} if self.clients is None else self.clients.to_dict()),
         }
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self).partition("\n")[0], *self.tables())
+
+    def tables(self) -> list[pl.DataFrame]:
+        """Class by class, and client by client where that is known."""
+        return [self.table(), *([] if self.clients is None else [self.clients.table()])]
 
     def __repr__(self) -> str:
         area = "unknown" if self.auc is None else f"{self.auc:.4f}"
@@ -217,6 +263,8 @@ class Metrics:
         ):
             one, two, three = ("-" if share is None else f"{share:.4f}" for share in shares)
             lines.append(f"{name:<{width}}  {samples:7}  {one:>6}  {two:>9}  {three:>6}")
+        if self.clients is not None:
+            lines.append(str(self.clients))
         return "\n".join(lines)
 
 

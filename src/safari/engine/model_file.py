@@ -152,7 +152,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise InputError("model", str(path), f"is damaged, or no .safetensors file ({error})") from None
     checksum, _, text = metadata.get(ENTRY, "").partition(" ")
     if not text:
-        hint = "holds parameters but not what they belong to: it was not written by this version of safari"
+        hint = (
+            "holds parameters, but not what they belong to: it is of a Flower app of your own, "
+            "which can load it, or of an older safari"
+        )
         raise InputError("model", str(path), hint)
     if checksum != _checksum(arrays, text):
         raise InputError("model", str(path), "is damaged: its checksum does not fit its content")

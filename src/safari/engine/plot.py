@@ -1,24 +1,29 @@
 """A run as a picture, for notebooks: the delivered model over the rounds, whole and class by class."""
 
-from typing import TYPE_CHECKING
+import io
 
 import numpy as np
 import polars as pl
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from matplotlib.figure import Figure
 
 MOST_CLASSES = 12
 """With more classes, only those with the lowest recall in the end are drawn."""
 
 
-def figure_of(history: pl.DataFrame, ceiling: float | None, labels: tuple[str, ...]) -> "Figure":
-    """Accuracy and balanced accuracy on the left, the recall of each class on the right."""
-    from matplotlib.figure import Figure
+class Picture(Figure):
+    """A figure that a notebook shows, whether or not pyplot has been imported there."""
 
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
+def figure_of(history: pl.DataFrame, ceiling: float | None, labels: tuple[str, ...]) -> Figure:
+    """Accuracy and balanced accuracy on the left, the recall of each class on the right."""
     seen = history.drop_nulls("accuracy")
     rounds = seen["round"].to_numpy()
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = Picture(figsize=(10, 4), layout="constrained")
     whole, classes = figure.subplots(1, 2, sharey=True)
     whole.plot(rounds, 100 * seen["accuracy_round"].to_numpy(), alpha=0.4, label="accuracy after each round")
     whole.plot(rounds, 100 * seen["accuracy"].to_numpy(), label="accuracy")

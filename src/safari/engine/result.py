@@ -12,7 +12,9 @@ import polars as pl
 
 from safari.algorithms import Kind
 from safari.data import Coverage
+from safari.data.shown import as_html
 from safari.engine.metrics import Metrics, f1, mean_over_classes, precision, recall
+from safari.engine.participants import participation
 from safari.engine.privacy import Guarantee
 from safari.engine.run import Record, Run
 from safari.engine.trained_model import TrainedModel
@@ -217,6 +219,7 @@ class Log:
             "bytes_up": int(self.history["bytes_up"].sum()),
             "bytes_down": int(self.history["bytes_down"].sum()),
             "excluded": list(self.excluded),
+            "participation": participation(self.history, self.coverage),
             **self._covered(),
             "diverged_at": self.diverged_at,
             "stopped_at": self.stopped_at,
@@ -234,7 +237,10 @@ class Log:
         elif self.coverage is not None:
             found = {"classes": list(self.coverage.exposure)}
         own = {"metrics": self.own_metrics} if self.own_metrics else {}
-        return {name: found.get(name) for name in MEASURED} | own
+        clients = (
+            {} if self.metrics is None or self.metrics.clients is None else self.metrics.clients.to_dict()
+        )
+        return {name: found.get(name) for name in MEASURED} | clients | own
 
     def _spent(self) -> dict[str, Any]:
         """What a private run has spent, and what that means."""
@@ -301,6 +307,11 @@ class Result(Log):
 
         ceiling = None if self.coverage is None else self.coverage.accuracy_ceiling
         return figure_of(self.history, ceiling, self.model.labels)
+
+    def _repr_html_(self) -> str:
+        if self.metrics is None:
+            return as_html(repr(self))
+        return as_html(f"{self!r}. {self.coverage or ''}", *self.metrics.tables())
 
     def __repr__(self) -> str:
         kinds = ", ".join(

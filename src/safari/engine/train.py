@@ -6,6 +6,7 @@ from pathlib import Path
 from safari.algorithms import Algorithm, Precision, Safari, Schedule
 from safari.data import Federation
 from safari.engine.delivery import DELIVER, Deliver
+from safari.engine.progress import bar
 from safari.engine.result import Result
 from safari.engine.run import prepare
 from safari.engine.size import check_fits
@@ -33,6 +34,7 @@ def train(
     class_weights: str | tuple[float, ...] | None = None,
     diagnostics: bool = False,
     on_progress: Callable[[Training], None] | None = None,
+    progress: bool | None = None,
 ) -> Result:
     """Train `algorithm` on `federation` and return what it delivers.
 
@@ -64,6 +66,7 @@ def train(
             curvature), without changing the run.
         on_progress: called about twice a second with the training so far: its `history`, `done` of
             `rounds`, `finished`, `result()`. What it raises ends the training.
+        progress: whether to show a bar; not set: only in a notebook.
 
     Returns:
         The delivered model, its metrics and the history of all rounds.
@@ -87,10 +90,12 @@ def train(
     )  # fmt: skip
     check_fits(run)
     training = Training(run, diagnostics=diagnostics)
-    while not training.finished:
-        training.advance()
-        if on_progress is not None:
-            on_progress(training)
+    with bar(progress) as show:
+        while not training.finished:
+            training.advance()
+            show(training)
+            if on_progress is not None:
+                on_progress(training)
     result = training.result()
     if result.diverged_at is not None:
         raise Diverged(result)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from safari.data import Dataset
-from safari.data.reading import labels_in, open_for_model, samples_in
+from safari.data.reading import clients_in, labels_in, open_for_model, samples_in
 from safari.engine.metrics import Metrics, softmax
 from safari.errors import check
 from safari.models import Model, Params
@@ -91,7 +91,7 @@ class TrainedModel:
             InputError: if the samples are not of the shape that the model was trained on, or a column
                 is missing.
         """
-        data, origin = _opened(data, None)
+        data, origin = _opened(data)
         return self.probabilities(self._samples(data, origin))
 
     def predict(self, data: Any) -> np.ndarray:
@@ -102,22 +102,25 @@ class TrainedModel:
         """
         return self.named(np.argmax(self.predict_proba(data), axis=1))
 
-    def evaluate(self, data: Any, label: Any = None) -> Metrics:
+    def evaluate(self, data: Any, label: Any = None, client: Any = None) -> Metrics:
         """How good the model is on labelled samples.
 
         Args:
             data: as in `predict_proba`.
             label: the column that holds the labels (default: `label`); for an array of samples, their labels.
+            client: the column that says which client a sample is of; for an array of samples, their clients.
+                Without it nothing is told client by client.
 
         Returns:
-            The metrics, class by class and on average.
+            The metrics, class by class and on average, and with `client` client by client.
 
         Raises:
             InputError: as `predict_proba`; or if a label is missing, or not one of the model's classes.
         """
-        data, origin = _opened(data, label)
+        data, origin = _opened(data, label, client)
         y = labels_in(data, label, self.labels, "data", origin)
-        return Metrics.of(y, self.probabilities(self._samples(data, origin)), self.labels)
+        holder = None if client is None else clients_in(data, client, "data", origin)
+        return Metrics.of(y, self.probabilities(self._samples(data, origin)), self.labels, holder)
 
     def named(self, number: np.ndarray) -> np.ndarray:
         """Classes by their names, or by their numbers where they have no names."""
@@ -168,11 +171,13 @@ class TrainedModel:
             yield softmax(np.asarray(logits)[: len(batch)])
 
 
-def _opened(data: Any, label: Any) -> tuple[Any, str]:
+def _opened(data: Any, label: Any = None, client: Any = None) -> tuple[Any, str]:
     """What holds the samples, read if it is a file; and where they come from, for messages."""
     if isinstance(data, str | os.PathLike):
         path = Path(data)
-        return open_for_model(path, label if isinstance(label, str) else None, "data"), path.name
+        names = (name if isinstance(name, str) else None for name in (label, client))
+        label, client = names
+        return open_for_model(path, label, "data", client), path.name
     return data, "the samples"
 
 

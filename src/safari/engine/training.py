@@ -212,21 +212,22 @@ class Training:
             excluded = run.roster.excluded_clients
             state: Any = carry.state
             params = carry.kept.params if bool(carry.kept.exists) else run.algorithm.deliver(state)
-            dataset = run.task.federation.dataset
-            model = TrainedModel.of(run.task.model, params, dataset, run.task.precision)
+            federation = run.task.federation
+            coverage = federation.coverage(run.roster.absent(run.streams, run.rounds))
+            model = TrainedModel.of(run.task.model, params, federation.dataset, run.task.precision)
             found.append(
                 Result(
                     model=model,
                     params_last=state.params,
                     history=history,
-                    coverage=run.task.federation.coverage(run.roster.absent(run.streams, run.rounds)),
+                    coverage=coverage,
                     excluded=excluded,
                     compile_seconds=self.compile_seconds * share,
                     train_seconds=self.train_seconds * share,
                     diverged_at=at,
                     stopped_at=None if at is not None else self.stopped[number],
                     diagnostics=self.diagnostics,
-                    measure=partial(metrics_on_test, model, dataset, run.metrics),
+                    measure=partial(metrics_on_test, model, federation, run.metrics, coverage.absent),
                     privacy=guarantee_of(run),
                 )
             )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from safari.data.reading import open_for_model
+from safari.data.reading import CLIENT, has_column, open_for_model
 from safari.engine import TrainedModel, load
 from safari.engine.evaluation import metrics_on_test
 from safari.engine.metrics import Metrics
@@ -20,15 +20,14 @@ from safari.experiment.spec import Spec, complete
 PREDICTED, PROBABILITY = "predicted", "probability_"
 
 
-def evaluated(place: Path, file: Path | None, label: str | None) -> Metrics:
+def evaluated(place: Path, file: Path | None, label: str | None, client: str | None) -> Metrics:
     """The metrics of the model in `place` on the samples in `file`, or on the test set of its run."""
-    model = load(place)
+    model, spec = load(place), _spec_of(place)
     if file is not None:
-        return model.evaluate(file, label or _label_of(place))
-    spec = _spec_of(place)
+        return model.evaluate(file, label or _named(spec, "label"), client or _client_in(file, spec, model))
     if spec is None:
         raise InputError("FILE", "(nothing)", "needs labelled samples: a model by itself has no test set")
-    return metrics_on_test(model, spec.federation().dataset, ())[0]
+    return metrics_on_test(model, spec.at_server() if spec.on_nodes else spec.federation())[0]
 
 
 def predicted(place: Path, file: Path) -> pl.DataFrame:
@@ -55,9 +54,17 @@ def _spec_of(place: Path) -> Spec | None:
     return complete(read_spec(place)) if (place / SPEC).is_file() else None
 
 
-def _label_of(place: Path) -> str | None:
-    spec = _spec_of(place)
-    return None if spec is None else spec.tables["data"].get("label")
+def _named(spec: Spec | None, key: str) -> Any:
+    """What a spec says about a column."""
+    return None if spec is None else spec.tables["data"].get(key)
+
+
+def _client_in(file: Path, spec: Spec | None, model: TrainedModel) -> str | None:
+    """The column of a file that says which client a sample is of: the run's, if the file has it."""
+    named = _named(spec, "client")
+    name = named if isinstance(named, str) else CLIENT
+    known = named is not False and name not in (model.features or ()) and has_column(file, name)
+    return name if known else None
 
 
 def _writers() -> dict[str, Callable[[pl.DataFrame, Any], Any]]:

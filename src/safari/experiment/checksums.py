@@ -9,6 +9,7 @@ made by an older version: its files are read as they are.
 import hashlib
 import io
 import json
+import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ SAY_SPEC = (
     "or start anew from it, into another directory"
 )
 Sums = dict[str, list[str]]
+LOOKS, PAUSE = 5, 0.2
 
 
 class Damaged(InputError):
@@ -73,11 +75,23 @@ def read_checked(file: Path) -> bytes:
     Raises:
         Damaged: if it is not.
     """
-    content = file.read_bytes()
-    known = (read_sums(file.parent) or {}).get(file.name)
-    if known is not None and digest(content) not in known:
-        raise Damaged(file, _what_to_do(file))
-    return content
+    return _checked(file, file.parent, file.name)
+
+
+def _checked(file: Path, folder: Path, name: str) -> bytes:
+    """The content of a file that the list of `folder` has by this name.
+
+    A fleet's server may replace file and list between our two looks: what does not agree is looked at again,
+    and is damaged if nothing has changed since.
+    """
+    before = None
+    while True:
+        content, known = file.read_bytes(), (read_sums(folder) or {}).get(name)
+        if known is None or digest(content) in known:
+            return content
+        if (content, known) == before:
+            raise Damaged(file, _what_to_do(file))
+        before = content, known
 
 
 def read_folder(folder: Path) -> dict[str, bytes]:
@@ -112,9 +126,11 @@ def is_there(file: Path) -> bool:
     Raises:
         Damaged: if there is none any more.
     """
-    if not file.is_file() and file.name in (read_sums(file.parent) or {}):
-        raise Damaged(file, _what_to_do(file, "is missing"))
-    return file.is_file()
+    for _ in range(LOOKS):
+        if file.is_file() or file.name not in (read_sums(file.parent) or {}):
+            return file.is_file()
+        time.sleep(PAUSE)  # a new file is on the list a moment before it is there
+    raise Damaged(file, _what_to_do(file, "is missing"))
 
 
 @contextmanager
@@ -137,9 +153,21 @@ def read_json(file: Path) -> Any:
 
 
 def read_table(file: Path) -> pl.DataFrame:
+    """A table that safari wrote: a file, or a folder of files whose checksums stand beside the folder."""
+    if file.is_dir():
+        return _read_parts(file)
     content = read_checked(file)
     with reading(file):
         return parse_table(content)
+
+
+def _read_parts(folder: Path) -> pl.DataFrame:
+    tables = []
+    for part in sorted(folder.glob("*.parquet")):
+        content = _checked(part, folder.parent, f"{folder.name}/{part.name}")
+        with reading(part):
+            tables.append(parse_table(content))
+    return pl.concat(tables)
 
 
 def parse_table(content: bytes) -> pl.DataFrame:

@@ -13,8 +13,8 @@ import tomli_w
 from safari.errors import InputError, check, check_count
 from safari.experiment.checkpoint import pack_table
 from safari.experiment.checksums import SPEC, read_spec, read_table
-from safari.experiment.directory import CURVES, METRICS, SUMMARY, Directory, write_file
-from safari.experiment.finished import side_by_side
+from safari.experiment.directory import CURVES, METRICS, Directory, write_file
+from safari.experiment.finished import is_finished, side_by_side
 from safari.experiment.run import read_summary
 from safari.experiment.schema import NAME
 from safari.experiment.spec import complete, set_key
@@ -48,11 +48,12 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Compared:
-    """One run of a comparison: what it is called in the table, its numbers, its curve."""
+    """One run of a comparison: what it is called in the table, its numbers, its curve, its algorithm."""
 
     label: str
     summary: dict[str, Any]
     curve: pl.DataFrame
+    algorithm: str
 
 
 def comparison_spec(given: dict[str, Any], algorithms: Sequence[str], seeds: int) -> SweepSpec:
@@ -100,7 +101,8 @@ def write_comparison(path: Path, results: pl.DataFrame, metrics: Sequence[Metric
 
 def _compared(row: dict[str, Any]) -> Compared:
     curve = pl.DataFrame({"round": row["curve_round"], "accuracy": row["curve_accuracy"]})
-    return Compared(json.loads(row["settings"])[ALGORITHM], row, curve)
+    name = json.loads(row["settings"])[ALGORITHM]
+    return Compared(name, row, curve, name)
 
 
 @writing()
@@ -110,9 +112,11 @@ def compare_finished(paths: list[Path], out: Path, metrics: Sequence[Metric] = (
     What is shown of them goes into the directory: the runs may be moved afterwards.
     """
     for path in paths:
-        if not (path / SUMMARY).is_file():
-            raise InputError("compare", str(path), "is no finished run (no summary.json in it)")
-    runs = [Compared(str(path), read_summary(path), read_table(path / METRICS)) for path in paths]
+        if not is_finished(path):
+            raise InputError(
+                "compare", str(path), "is no finished run (no summary.json in it, or it is still running)"
+            )
+    runs = [_finished(path) for path in paths]
     table, picture = _table_and_picture(runs, metrics)
     files = {
         TABLE: table.write_csv().encode(),
@@ -123,13 +127,22 @@ def compare_finished(paths: list[Path], out: Path, metrics: Sequence[Metric] = (
     return Comparison(out, table, None, ())
 
 
+def _finished(path: Path) -> Compared:
+    name = read_spec(path)["algorithm"]["name"]
+    return Compared(str(path), read_summary(path), read_table(path / METRICS), name)
+
+
 def _table_and_picture(runs: Sequence[Compared], metrics: Sequence[Metric]) -> tuple[pl.DataFrame, bytes]:
     curves: dict[str, list[pl.DataFrame]] = {}
     for run in runs:
         curves.setdefault(run.label, []).append(run.curve)
     ceilings = [run.summary["accuracy_ceiling"] for run in runs]
     known = [ceiling for ceiling in ceilings if ceiling is not None]
-    return tabulate(runs, metrics), draw_comparison(curves, sum(known) / len(known) if known else None)
+    ceiling, algorithms = (
+        sum(known) / len(known) if known else None,
+        {run.label: run.algorithm for run in runs},
+    )
+    return tabulate(runs, metrics), draw_comparison(curves, ceiling, algorithms)
 
 
 def tabulate(runs: Sequence[Compared], metrics: Sequence[Metric] = ()) -> pl.DataFrame:

@@ -58,10 +58,12 @@ class Directory:
     def create(cls, path: Path, spec: str, more: dict[str, bytes] | None = None) -> "Directory":
         """A new directory that holds the spec, and `more` files; it appears whole or not at all."""
         refuse_existing(path)
+        missing = [folder for folder in path.parents if not folder.exists()]
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         except OSError as error:
+            _remove_empty(missing)
             raise InputError("--out", str(path), f"cannot be written ({error.strerror})") from None
         try:
             beside.chmod(0o777 & ~_umask())
@@ -72,6 +74,7 @@ class Directory:
             beside.rename(path)
         except OSError as error:
             shutil.rmtree(beside, ignore_errors=True)
+            _remove_empty(missing)
             raise InputError("--out", str(path), f"cannot be written ({error.strerror})") from None
         return cls(path, _lock(path, "--out"))
 
@@ -92,26 +95,34 @@ class Directory:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    @writing()
     def write(self, name: str, content: bytes) -> None:
         """Write a file so that it is there whole or as before, and note its checksum."""
-        sums = read_sums(self.path) or {}
-        fresh, known = digest(content), sums.get(name, [])
-        self._write_sums({**sums, name: [*(one for one in known if one != fresh), fresh]})
-        write_file(self.path / name, content)
-        if known not in ([], [fresh]):
-            self._write_sums({**sums, name: [fresh]})
+        self.write_all({name: content})
 
-    def remove(self, name: str) -> None:
-        """Remove a file, and its checksum."""
-        (self.path / name).unlink(missing_ok=True)
-        self._write_sums({key: known for key, known in (read_sums(self.path) or {}).items() if key != name})
+    @writing()
+    def write_all(self, files: dict[str, bytes]) -> None:
+        """Write files, each so that it is there whole or as before, and note their checksums."""
+        sums = read_sums(self.path) or {}
+        fresh = {name: [digest(content)] for name, content in files.items()}
+        before = {name: [one for one in sums.get(name, []) if one not in fresh[name]] for name in files}
+        self._write_sums({**sums, **{name: before[name] + fresh[name] for name in files}})
+        for name, content in files.items():
+            write_file(self.path / name, content, self.path)
+        if any(before.values()):
+            self._write_sums({**sums, **fresh})
+
+    def remove(self, *names: str) -> None:
+        """Remove files, and their checksums."""
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+        known = (read_sums(self.path) or {}).items()
+        self._write_sums({name: sums for name, sums in known if name not in names})
 
     def _write_sums(self, sums: dict[str, list[str]]) -> None:
         write_file(self.path / SUMS, pack_sums(sums))
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
-        self.write(name, (json.dumps(content, indent=2) + "\n").encode())
+        self.write(name, pack_json(content))
 
     def finished(self) -> bool:
         return (self.path / SUMMARY).is_file()
@@ -134,20 +145,7 @@ class Directory:
         """Save `files` in `place`; of what was saved before, the last is kept."""
         folder = self.path / place
         target = folder / f"round-{round:08d}"
-        sums = pack_sums({name: [digest(content)] for name, content in files.items()})
-        with _about(target):
-            folder.mkdir(parents=True, exist_ok=True)
-            beside = Path(tempfile.mkdtemp(prefix=".", dir=folder))
-            try:
-                beside.chmod(0o777 & ~_umask())
-                for name, content in {**files, SUMS: sums}.items():
-                    _write_through(beside / name, content)
-                if target.exists():
-                    shutil.rmtree(target)
-                beside.rename(target)
-            except BaseException:
-                shutil.rmtree(beside, ignore_errors=True)
-                raise
+        write_folder(target, files)
         before = sorted(other for other in folder.glob("round-*") if other < target)
         for other in folder.iterdir():
             if other not in (target, *before[-1:]):
@@ -185,12 +183,21 @@ class Directory:
                     left.unlink()
 
 
+def pack_json(content: dict[str, Any]) -> bytes:
+    return (json.dumps(content, indent=2) + "\n").encode()
+
+
 @writing()
-def write_file(target: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or as before."""
+def write_file(target: Path, content: bytes, beside_in: Path | None = None) -> None:
+    """Write a file so that it is there whole or as before.
+
+    Until it is whole it lies in the folder `beside_in` of the same file system; not given: in the target's.
+    The target's folder is made if need be, and stays only if the file comes to be.
+    """
     with _about(target):
+        new = not target.parent.exists()
         target.parent.mkdir(exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=beside_in or target.parent)
         os.close(handle)
         beside = Path(name)
         try:
@@ -199,6 +206,28 @@ def write_file(target: Path, content: bytes) -> None:
             beside.replace(target)
         except BaseException:
             beside.unlink(missing_ok=True)
+            if new:
+                with contextlib.suppress(OSError):  # somebody else may have put a file there
+                    target.parent.rmdir()
+            raise
+
+
+@writing()
+def write_folder(target: Path, files: dict[str, bytes]) -> None:
+    """Write a folder of files and their checksums, whole or not at all, in the place of what was there."""
+    sums = pack_sums({name: [digest(content)] for name, content in files.items()})
+    with _about(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=".", dir=target.parent))
+        try:
+            beside.chmod(0o777 & ~_umask())
+            for name, content in {**files, SUMS: sums}.items():
+                _write_through(beside / name, content)
+            if target.exists():
+                shutil.rmtree(target)
+            beside.rename(target)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
             raise
 
 
@@ -223,6 +252,13 @@ def refuse_existing(path: Path) -> None:
     if path.exists() or path.is_symlink():
         hint = f"exists; choose another, or go on with --resume {path}"
         raise InputError("--out", str(path), hint if (path / SPEC).is_file() else "exists; choose another")
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders that were made in vain, the innermost first, unless somebody else has filled one."""
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def _lock(path: Path, option: str) -> BaseFileLock:

@@ -6,12 +6,17 @@ from typing import Any
 
 import polars as pl
 
-from safari.experiment.checksums import read_json, read_spec, read_table, reading
+from safari.experiment.checksums import is_there, read_json, read_spec, read_table, reading
 from safari.experiment.directory import METRICS, SUMMARY
 from safari.experiment.sweep.store import by_number, curve_of
 
 NO_SETTINGS = ("made", "versions")
 """Tables of a spec.toml that say how a run was made, not what it is."""
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the run in a directory is over. The summary of a fleet is there earlier, and says so."""
+    return is_there(folder / SUMMARY) and read_json(folder / SUMMARY).get("status", "finished") == "finished"
 
 
 def finished_row(folder: Path) -> dict[str, Any]:

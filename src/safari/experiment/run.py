@@ -156,7 +156,7 @@ def _finish(result: Result, directory: Directory) -> Result:
         directory.write(DIAGNOSTICS, pack_table(result.diagnostics))
     if result.diverged_at is None:
         directory.write(MODEL, pack_model(result.model))
-    directory.write(CURVES, draw_run(result))
+    directory.write(CURVES, draw_run(result, directory.read_spec()["algorithm"]["name"]))
     directory.write_json(SUMMARY, result.summary())
     if result.diverged_at is not None:
         raise Diverged(result)

@@ -1,9 +1,8 @@
 """`Spec`: an experiment as text, complete and checked; and the nouns that it describes."""
 
-import os
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,23 @@ import equinox as eqx
 import tomli_w
 
 from safari.algorithms import Algorithm, Schedule
-from safari.data import Classes, Federation, File, Partition, ServerSet, federate
-from safari.data.federating import NO_SERVER
-from safari.data.reading import names_clients
+from safari.data import Federation, File, Nodes, Partition, ServerSet, Source, at_server, federate
 from safari.data.sources import source_class
 from safari.engine import Run, check_train, prepare, train
-from safari.errors import InputError, check, naming, unknown_name
-from safari.experiment.old_keys import refuse_misplaced_keys, refuse_old_keys
+from safari.errors import InputError, naming, unknown_name
+from safari.experiment.data_table import AT_SERVER, FEDERATE, read_data, seeded
+from safari.experiment.old_keys import refuse_misplaced_keys
 from safari.experiment.paths import with_whole_paths
-from safari.experiment.schema import NAME, Key, build, keys_of, keys_of_class, making, read_noun, read_table
+from safari.experiment.schema import (
+    NAME,
+    Key,
+    build,
+    keys_of,
+    keys_of_class,
+    making,
+    read_noun,
+    read_table,
+)
 from safari.experiment.trial import prepare_tried
 from safari.experiment.versions import versions
 from safari.models import Logistic, Model, build_module
@@ -28,11 +35,8 @@ from safari.randomness import streams_of
 from safari.registry import ALGORITHMS, MODELS, is_own, own_class, refuse_abstract
 
 TABLES = ("data", "participation", "model", "algorithm", "train")
-NOT_TRAIN = ("federation", "algorithm", "model", "participation", "on_progress")
+NOT_TRAIN = ("federation", "algorithm", "model", "participation", "on_progress", "progress")
 """Arguments of `train` that have a table of their own, or none."""
-
-FEDERATE = ("augment", "validation", "fold", "score", "seed")
-"""Keys of `[data]` that `federate` takes as they are, whatever the source."""
 
 MADE_BY_MODULE = ("key", "shape", "classes")
 """What an equinox module is given beside its keys, where its signature asks for it."""
@@ -72,29 +76,53 @@ class Spec:
             return prepare_tried(own, *parts, *settings, **options)
         return prepare(*parts, *settings, **options)
 
+    def source(self) -> Source:
+        """Where the samples come from."""
+        table, name = self.tables["data"], self.tables["data"]["source"]
+        cls = source_class(name)
+        own = {key: table[key] for key in keys_of(cls) if key in table}
+        with naming("data"), making("source", name):
+            return cls(**own, path=name) if cls is File else cls(**own)
+
+    @property
+    def on_nodes(self) -> bool:
+        """Whether every client's samples lie on its own node."""
+        return source_class(self.tables["data"]["source"]) is Nodes
+
     def federation(self) -> Federation:
-        table = dict(self.tables["data"])
-        source, server = table.pop("source"), table["server"]
-        cls = source_class(source)
-        own = {name: table.pop(name) for name in keys_of(cls) if name in table}
-        fields = {**own, "path": source} if cls is File else own
-        with naming("data"), making("source", source):
-            made = cls(**fields)
-        partition = build("data.partition", table["partition"], Partition)
-        server = build("data.server", server, ServerSet) if isinstance(server, dict) else server
+        table, made = self.tables["data"], self.source()
+        given = table["server"]
+        if not isinstance(made, Nodes):
+            partition = build("data.partition", table["partition"], Partition)
+            server = build("data.server", given, ServerSet) if isinstance(given, dict) else given
         try:
-            settings = {key: table[key] for key in (*FEDERATE, *(("test",) if cls is File else ()))}
+            if isinstance(made, Nodes):
+                return federate(made)
+            settings = {
+                key: table[key] for key in (*FEDERATE, *(("test",) if isinstance(made, File) else ()))
+            }
             return federate(made, partition, server, **settings)
+        except InputError as error:
+            raise self._in_data(error) from None
+
+    def at_server(self) -> Federation:
+        """What the server holds of a federation whose clients' samples lie on their nodes."""
+        table, made = self.tables["data"], self.source()
+        assert isinstance(made, Nodes)
+        try:
+            settings = {key: table[key] for key in AT_SERVER}
+            return at_server(made, Path(table["server"]), table["test"], **settings)
         except InputError as error:
             raise self._in_data(error) from None
 
     def _in_data(self, error: InputError) -> InputError:
         """An error of `federate`, by the keys of the spec: those of the source stand in [data] itself."""
         table = self.tables["data"]
-        source, partition = table["source"], table["partition"][NAME]
+        source, partition = table["source"], table.get("partition", {}).get(NAME, "")
         key = error.key.removeprefix("source.")
-        if key == "partition" and is_own(partition):
-            return InputError(f"data.partition.{NAME}", partition, error.allowed)
+        if key == "partition":
+            named = f"data.partition.{NAME}" if is_own(partition) else "data.partition"
+            return InputError(named, partition, error.allowed)
         if key == "source" and is_own(source):
             return InputError("data.source", source, error.allowed)
         if is_own(source) and key.partition(".")[0] not in table:
@@ -186,9 +214,9 @@ def complete(given: dict[str, Any]) -> Spec:
     seed = train_table["seed"]
     return Spec(
         {
-            "data": _read_data(tables["data"], seed),
+            "data": read_data(tables["data"], seed),
             "participation": read_table(
-                "participation", tables["participation"], _seeded(keys_of(Participation), seed)
+                "participation", tables["participation"], seeded(keys_of(Participation), seed)
             ),
             "model": _read_model(tables["model"]),
             "algorithm": _read_algorithm(tables["algorithm"]),
@@ -205,47 +233,6 @@ def model_class(name: str) -> type:
         raise InputError(key, name, "is not a subclass of safari.Model or equinox.Module")
     refuse_abstract(found, name, key)
     return found
-
-
-def _read_data(given: Any, seed: int) -> dict[str, Any]:
-    """The keys of the source stand in `[data]` itself; partition and server have tables of their own."""
-    if not isinstance(given, dict):
-        raise InputError("data", given, "must be a table")
-    refuse_old_keys("data", given)
-    source = Key(str, "digits").read("data.source", given.get("source", "digits"))
-    with naming("data"):
-        cls = source_class(source)
-    keys = _seeded(data_keys(), seed)
-    if cls is File:
-        return _read_file_data({**given, "source": os.path.abspath(source)}, keys)
-    for key in ("server", "test"):
-        if key == "test" or isinstance(given.get(key), str):
-            own = f"is for a source that is a file or folder; {source} has its own test set"
-            check(key not in given, f"data.{key}", given.get(key), own)
-    keys = {name: key for name, key in keys.items() if name != "test"}
-    keys = {**keys_of_class(cls, "data.source", source, taken=("source", *keys)), **keys}
-    return read_table("data", {**given, "source": source}, {"source": Key(str, source), **keys})
-
-
-def data_keys() -> dict[str, Key]:
-    """The keys of `[data]` beside those of the source."""
-    keys = keys_of(federate, ("source", "folder"))
-    keys["partition"] = replace(keys["partition"], hint=None, default=Classes())
-    keys["server"] = replace(keys["server"], hint=Path, default=ServerSet())
-    keys["test"] = replace(keys["test"], hint=Path | None)
-    return keys
-
-
-def _read_file_data(given: dict[str, Any], keys: dict[str, Key]) -> dict[str, Any]:
-    """The same for a file: whether it names clients decides on the partition, where none is given."""
-    fields = {"source": Key(str, given["source"]), **keys_of(File, ("path",))}
-    table = read_table("data", given, {**fields, **keys})
-    path = Path(given["source"])
-    if "partition" not in given and names_clients(path, table["client"]):
-        table["partition"] = {NAME: "column"}
-    if "server" not in given and path.exists() and not File(path).draws_server:
-        raise InputError("data.server", "(nothing)", NO_SERVER)
-    return table
 
 
 def _read_model(given: Any) -> dict[str, Any]:
@@ -325,10 +312,6 @@ def _check_unused(key: str, value: Any, used: set[str]) -> None:
         known = dict.fromkeys((NAME, *used, *(name for keys in others.values() for name in keys)))
         raise InputError(f"algorithm.{key}", value, unknown_name(key, known))
     holder[key].read(f"algorithm.{key}", value)
-
-
-def _seeded(keys: dict[str, Key], seed: int) -> dict[str, Key]:
-    return {**keys, "seed": replace(keys["seed"], default=seed)}
 
 
 def _own_names(table: dict[str, Any], path: str) -> Iterable[tuple[str, str]]:

@@ -82,9 +82,12 @@ class Clients:
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """What the strategy makes of the replies that count; nothing if they are fewer than `least`."""
         turn.up = bytes_of(replies)
-        taken, turned = self.gate.sort(turn.arrays, replies)
+        taken, turned = self.gate.sort(turn.arrays, replies, turn.own)
         for one in turned:
-            journal.note(turn.round, "rejected", fleet, one.node, one.reason, norm=one.norm)
+            journal.note(
+                turn.round, "rejected", fleet, one.node, one.fault.sentence, one.fault.cause,
+                norm=one.norm, cosine=one.cosine, seconds=turn.seconds.get(one.node),
+            )  # fmt: skip
         if not turn.off and len(taken) < least:
             why = f"{least} needed{self.needs.why(least)}"
             turn.off = f"{len(taken)} of {len(turn.cohort)} clients gave a sound reply, {why}"
@@ -103,8 +106,11 @@ class Clients:
             journal.note(turn.round, "replaced", fleet, detail=turn.off)
             return None, None
         for good in taken:
-            node, numbers = good.reply.metadata.src_node_id, (good.norm, good.weight, good.share)
-            journal.note(turn.round, "answered", fleet, node, "", *numbers)
+            node = good.reply.metadata.src_node_id
+            journal.note(
+                turn.round, "answered", fleet, node, norm=good.norm, weight=good.weight, share=good.share,
+                cosine=good.cosine, seconds=turn.seconds.get(node),
+            )  # fmt: skip
         self.privacy.release([good.share for good in taken])
         return arrays, metrics
 

@@ -4,12 +4,18 @@ import re
 import shutil
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import tomli_w
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from safari.errors import InputError
+from safari.algorithms import Safari
+from safari.data import File, Nodes, at_server
+from safari.data.sources import source_class
+from safari.errors import InputError, check
 from safari.experiment.directory import refuse_existing
-from safari.experiment.spec import Spec
+from safari.experiment.schema import keys_of
+from safari.experiment.spec import Spec, complete
 from safari.experiment.writing import writing
 from safari.flower.spec_job import Job
 from safari.version import __version__
@@ -22,7 +28,7 @@ from safari.flower.spec_server import server_app
 
 app = server_app(Path(__file__).with_name("spec.toml"))
 '''
-CLIENT = '''"""A client: the partition of spec.toml that its node is told to be."""
+CLIENT = '''"""A client of spec.toml: the server says which one a node is."""
 
 from pathlib import Path
 
@@ -58,72 +64,38 @@ start-deadline = 10.0     # seconds to wait for all clients before the first rou
 min-replies = 1           # with fewer, the server takes the round
 silent-rounds = 20        # after so many client rounds in a row without clients the run ends; 0: never
 norm-bound = 5.0          # updates so many times longer than the median are rejected; 0: none
+weight-bound = 3.0        # a reply counts no more than so many times the median weight; 0: no bound
+trust = ""                # "server": updates that go against the server's own step are rejected
 simulate-absence = false  # true: do not ask the clients that the spec excludes, though connected
 checkpoint = ""           # a folder on the server; its state is saved there after every round
+metrics-port = ""         # "9464": Prometheus reads metrics there; "0.0.0.0:9464": also from elsewhere
 overrides = ""            # keys of the spec, such as "algorithm.q=0.6 train.seed=1"
-""")
-README = Template("""# $name
-
-A Flower app, written by `safari flower deploy` from `$package/spec.toml`: $clients clients,
-algorithm $algorithm, $rounds rounds. What was simulated by `safari run` runs here on real clients:
-the same coins and batches, and the same cohorts if the same clients are there (those that the spec
-excludes are asked if they connect, unless `simulate-absence=true`).
-
-Everywhere: safari with the extra `flower`, version $version.
-
-**On one machine, simulated by Flower** (which leaves a SuperLink running in the background):
-
-    export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
-    flwr federation simulation-config @none/default local --num-supernodes $clients
-    flwr run . local --stream
-
-**On real machines.** The server:
-
-    flower-superlink --insecure --disable-runtime-dependency-installation --database superlink.db
-
-(a SuperLink that is killed and started again with its database knows the runs and keys that it had),
-every client, with its own number from 0 to $last:
-
-    flower-supernode --insecure --superlink SERVER:9092 --node-config "partition-id=0"
-
-and whoever starts the training, with the SuperLink's address under `[superlink.fleet]` in Flower's
-configuration:
-
-    flwr run . fleet --stream --run-config 'checkpoint="/var/lib/$name"'
-
-Clients that never connect, leave or hang do not stop it. In the end the checkpoint folder holds the
-model, the history and who took part; `safari report /var/lib/$name` draws it, `safari compare` sets it
-beside a simulated run. Start the same command again after a crash: it goes on with the next round.
-
-`--insecure` is for trials. safari's `examples/flower/deploy.sh --secure` shows TLS and
-authenticated nodes, from making the certificates to turning strangers away.
 """)
 
 
 def write_app(spec: Spec, out: Path) -> Path:
-    """Write the Flower app of a spec into the new folder `out`. Nothing is written unless it is sound."""
+    """Write the Flower app of a spec into the new folder `out`. Nothing is written unless it is sound.
+
+    Where the spec reads a file of all samples, the app reads none of it: every node names its own.
+    """
     refuse_existing(out)
+    spec = on_nodes(spec)
     job = Job(spec)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,31}", out.name):
         hint = "its last part must be a name of letters, digits and hyphens, 32 at the most"
         raise InputError("--out", str(out), hint)
     package = re.sub(r"\W", "_", out.name.lower()).strip("_").removesuffix("_app") + "_app"
     tables = spec.plain()
-    source = Path(str(tables["data"]["source"]))
-    if source.suffix and source.exists():
-        tables["data"]["source"] = str(source.resolve())
     facts = {
         "name": package.replace("_", "-"),
         "package": package,
         "version": __version__,
         "rounds": job.run.rounds,
-        "clients": job.run.task.federation.size,
-        "last": job.run.task.federation.size - 1,
         "algorithm": tables["algorithm"]["name"],
     }
     files = {
         "pyproject.toml": PROJECT.substitute(facts),
-        "README.md": README.substitute(facts),
+        "README.md": _readme(facts, job),
         f"{package}/__init__.py": "",
         f"{package}/server_app.py": SERVER,
         f"{package}/client_app.py": CLIENT,
@@ -139,3 +111,33 @@ def write_app(spec: Spec, out: Path) -> Path:
         shutil.rmtree(out, ignore_errors=True)
         raise InputError("--out", str(out), f"cannot be written ({error.strerror})") from None
     return out
+
+
+def _readme(facts: dict[str, Any], job: Job) -> str:
+    """What to run, on which machine."""
+    clients = list(range(job.fleet)) if isinstance(job.fleet, int) else job.fleet
+    data = job.spec.tables["data"]
+    files = {name: data[name] for name in ("server", "test")} if job.spec.on_nodes else {}
+    loader = PackageLoader("safari.flower", ".")
+    template = Environment(loader=loader, undefined=StrictUndefined).get_template("app_readme.md.jinja")
+    return template.render(**{"server": None, "test": None, **files}, **facts, clients=clients) + "\n"
+
+
+def on_nodes(spec: Spec) -> Spec:
+    """The spec with the samples on the nodes, if it has them in a file; what it tells is written down."""
+    given = spec.tables["data"]
+    if source_class(given["source"]) is not File:
+        return spec
+    server = given["server"]
+    check(isinstance(server, str), "data.server", server, "must be a file, which lies at the server")
+    hint = "cannot run on Flower: nobody sees the clients' samples"
+    check(not given["client_test"], "data.client_test", given["client_test"], hint)
+    federation = spec.federation()
+    names = federation.client_names or tuple(map(str, range(federation.size)))
+    kept = {key: given[key] for key in (*keys_of(Nodes), *keys_of(at_server)) if key in given}
+    data = {**kept, "source": "nodes", "client_names": names, "labels": federation.dataset.labels}
+    algorithm = spec.tables["algorithm"]
+    bound = spec.prepare(federation).algorithm
+    if isinstance(bound, Safari) and algorithm["server"]["steps"] == "match":
+        algorithm = {**algorithm, "server": {**algorithm["server"], "steps": bound.server.steps}}
+    return complete({**spec.tables, "data": data, "algorithm": algorithm})

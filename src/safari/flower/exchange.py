@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flwr.app import Message
@@ -14,12 +14,17 @@ ROLL_CALL_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Exchange:
-    """What came back in time, who failed and why, who left before answering, and who was late."""
+    """What came back in time, who failed and why, who left before answering, and who was late.
+
+    `seconds` says after how long each node answered. The server looks for replies every half second at
+    the least.
+    """
 
     replies: list[Message]
     failed: list[tuple[int, str]]
     left: list[int]
     late: list[int]
+    seconds: dict[int, float] = field(default_factory=dict)
 
 
 def exchange(grid: Grid, messages: Iterable[Message], seconds: float) -> Exchange:
@@ -36,13 +41,17 @@ def exchange(grid: Grid, messages: Iterable[Message], seconds: float) -> Exchang
     left = [node for key, node in zip(keys, nodes, strict=False) if not key]
     replies: list[Message] = []
     failed: list[tuple[int, str]] = []
+    took: dict[int, float] = {}
     pause, roll_call = FIRST_PAUSE, began + ROLL_CALL_SECONDS
     while open_ and (now := time.monotonic()) < began + seconds:
         for reply in grid.pull_messages(list(open_)):
             node = open_.pop(reply.metadata.reply_to_message_id, None)
-            if node is not None and reply.has_error():
+            if node is None:
+                continue
+            took[node] = time.monotonic() - began
+            if reply.has_error():
                 failed.append((node, reply.error.reason or ""))
-            elif node is not None:
+            else:
                 replies.append(reply)
         if now > roll_call:
             there, roll_call = set(grid.get_node_ids()), now + ROLL_CALL_SECONDS
@@ -51,7 +60,7 @@ def exchange(grid: Grid, messages: Iterable[Message], seconds: float) -> Exchang
         if open_:
             time.sleep(min(pause, max(began + seconds - time.monotonic(), 0)))
             pause = min(pause * 1.5, LONGEST_PAUSE)
-    return Exchange(replies, failed, left, list(open_.values()))
+    return Exchange(replies, failed, left, list(open_.values()), took)
 
 
 class Only(Grid):

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from safari.experiment.checksums import SUMS, Damaged, digest, pack_sums, read_folder
+from safari.experiment.checksums import SUMS, Damaged, read_folder
+from safari.experiment.directory import write_folder
 from safari.experiment.writing import writing
 
 KEPT = 3
@@ -23,20 +23,7 @@ class Generations:
     @writing()
     def save(self, round: int, files: dict[str, bytes]) -> None:
         """Add a generation, whole or not at all; the oldest goes."""
-        beside = Path(tempfile.mkdtemp(prefix=".", dir=self.folder))
-        sums = pack_sums({name: [digest(content)] for name, content in files.items()})
-        try:
-            for name, content in {**files, SUMS: sums}.items():
-                with (beside / name).open("wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-            target = self.folder / f"round-{round:08d}"
-            shutil.rmtree(target, ignore_errors=True)
-            beside.rename(target)
-        except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
+        write_folder(self.folder / f"round-{round:08d}", files)
         _sync(self.folder)
         for other in self._saved()[KEPT:]:
             shutil.rmtree(other, ignore_errors=True)

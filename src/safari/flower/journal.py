@@ -3,8 +3,11 @@
 The rounds are those of a simulated run, in the same file; reports and comparisons read both.
 """
 
-from collections.abc import Iterable
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import takewhile
 from logging import WARNING
 from typing import Any
@@ -13,24 +16,49 @@ import polars as pl
 from flwr.app import MetricRecord
 from flwr.common import log
 
-from safari.engine.result import HISTORY_SCHEMA, Log
+from safari.engine.result import HISTORY_SCHEMA, Log, Measured
 from safari.flower.fleet import Fleet
 from safari.flower.rounds import Round
 
+ROUNDS_SCHEMA: dict[str, Any] = {
+    **HISTORY_SCHEMA,
+    "time": pl.String,
+    "seconds": pl.Float64,
+    "checkpoint_seconds": pl.Float64,
+}
+"""The columns of a simulated run, then when the round ended (UTC, ISO 8601), how long it took, and how long
+saving it took. Then a column for each number that clients report: `train_loss` is the `loss` that the client
+strategy aggregated in training, `evaluate_loss` the one of the clients' evaluation."""
+
 EVENTS_SCHEMA: dict[str, Any] = {
     "round": pl.Int64,
+    "time": pl.String,
     "client": pl.Int64,
     "name": pl.String,
     "node": pl.UInt64,
     "event": pl.String,
+    "cause": pl.String,
     "detail": pl.String,
     "norm": pl.Float64,
     "weight": pl.Float64,
     "share": pl.Float64,
+    "cosine": pl.Float64,
+    "seconds": pl.Float64,
 }
 """`event` is asked, answered, rejected, failed, late or left; replaced: the server took a client round;
-changed: a setting is not what it was before a restart. `norm` is the length of the change that a reply
-asks for, `weight` what it claims to count, `share` its part of the average."""
+changed: a setting is not what it was before a restart. `time` is when the server noted it (UTC, ISO 8601),
+`cause` says in a word why a reply was rejected, `norm` is the length of the change that a reply asks for,
+`weight` what it claims to count, `share` its part of the average; `cosine`, with trust = "server", that of
+the angle between its change and the server's; `seconds` is how long it took to come."""
+
+BY_CLOCK = ("time", "seconds", "checkpoint_seconds")
+"""Columns of both tables that differ from run to run, whatever the seed."""
+
+OUTCOMES = ("asked", "answered", "rejected", "failed", "late", "left")
+"""What can befall a client."""
+
+SCORES = ("accuracy", "balanced_accuracy", "macro_f1", "loss", "recall", "precision")
+"""Columns of a round that are about the model that would be delivered."""
 
 
 @dataclass
@@ -46,6 +74,9 @@ class Journal:
     due: int = 0
     averaged: int = 0
     silent: int = 0
+    _counts: Counter[tuple[int, str]] = field(default_factory=Counter)
+    _last: dict[tuple[int, str], str] = field(default_factory=dict)
+    _earlier: pl.DataFrame | None = None
 
     def note(
         self,
@@ -54,18 +85,24 @@ class Journal:
         fleet: Fleet,
         node: int | None = None,
         detail: str = "",
-        norm: float | None = None,
-        weight: float | None = None,
-        share: float | None = None,
+        cause: str | None = None,
+        **numbers: float | None,
     ) -> None:
-        """Something befell the client of `node`, or the round."""
+        """Something befell the client of `node`, or the round; `numbers` are columns of the events."""
         client = None if node is None else fleet.nodes.get(node)
         name = None if client is None else fleet.name(client)
-        row = {"round": round, "client": client, "name": name, "node": node, "event": event, "detail": detail}
-        self.events.append({**row, "norm": norm, "weight": weight, "share": share})
+        row = {"round": round, "time": now(), "client": client, "name": name, "node": node, "event": event}
+        self._add({**dict.fromkeys(EVENTS_SCHEMA), **row, "cause": cause, "detail": detail, **numbers})
         if event not in ("asked", "answered"):
             who = "" if client is None else f"client {name} "
             log(WARNING, "safari: round %d: %s%s%s", round, who, event, f": {detail}" if detail else "")
+
+    def _add(self, row: dict[str, Any]) -> None:
+        self.events.append(row)
+        if row["client"] is not None:
+            key = row["client"], row["event"]
+            self._counts[key] += 1
+            self._last[key] = row["time"]
 
     def clients(self, round: int, event: str) -> list[int]:
         """The clients that `event` befell in the round that is being noted, in ascending order."""
@@ -84,7 +121,7 @@ class Journal:
             "bytes_down": turn.down,
             "bytes_up": turn.up,
         }
-        self.rounds.append({**dict.fromkeys(HISTORY_SCHEMA), **row})
+        self.rounds.append({**dict.fromkeys(ROUNDS_SCHEMA), **row, "told": {}})
 
     def count(self, averaged: bool) -> None:
         """A client round was drawn; the clients' replies were averaged, or were not."""
@@ -92,13 +129,30 @@ class Journal:
         self.averaged += averaged
         self.silent = 0 if averaged else self.silent + 1
 
-    def score(self, accuracy: float | None, loss: float | None, deliver: str) -> None:
-        """How good the model is after the round just noted, and the one that would be delivered."""
+    def tell(self, kind: str, metrics: MetricRecord) -> None:
+        """What the clients of the round just noted report of `kind` (train, evaluate), aggregated."""
+        self.rounds[-1]["told"][kind] = dict(metrics)
+
+    def told(self, kind: str) -> dict[int, MetricRecord]:
+        """What clients reported of `kind` (train, evaluate), by round, as Flower keeps it."""
+        return {row["round"]: MetricRecord(row["told"][kind]) for row in self.rounds if kind in row["told"]}
+
+    def score(self, found: Mapping[str, Any], deliver: str) -> None:
+        """How good the model is after the round just noted, and the one that would be delivered.
+
+        `found` holds what the server measured of the first, by the columns of a history.
+        """
         row = self.rounds[-1]
-        row["accuracy_round"], row["loss_round"] = accuracy, loss
+        row["accuracy_round"], row["loss_round"] = _known(found, "accuracy"), _known(found, "loss")
         rows = reversed(self.rounds) if deliver == "synced" else ()
         delivered = next((one for one in rows if one["kind"] == "server"), row)
-        row["accuracy"], row["loss"] = delivered["accuracy_round"], delivered["loss_round"]
+        for name in SCORES:
+            row[name] = _known(found, name) if delivered is row else delivered[name]
+
+    def took(self, seconds: float) -> None:
+        """The round just noted is over; it took so long."""
+        self.rounds[-1] |= {"time": now(), "seconds": seconds}
+        self.seconds += seconds
 
     def scores(self) -> dict[int, MetricRecord]:
         """What was measured of the rounds so far, as Flower keeps it."""
@@ -108,13 +162,33 @@ class Journal:
             for row in rows
         }
 
+    def restore(
+        self, rounds: list[dict[str, Any]], events: list[dict[str, Any]], counts: dict[str, Any]
+    ) -> None:
+        """Go on from saved rows of rounds and events, and from what was counted."""
+        self.rounds = [{**dict.fromkeys(ROUNDS_SCHEMA), "told": {}, **row} for row in rounds]
+        self.events, self._earlier = [], None
+        self._counts.clear()
+        for row in events:
+            self._add({**dict.fromkeys(EVENTS_SCHEMA), **row})
+        for name, count in counts.items():
+            setattr(self, name, count)
+
     def history(self) -> pl.DataFrame:
-        return pl.DataFrame(self.rounds, schema=HISTORY_SCHEMA)
+        """A row a round. Rows but for the last are final, and kept as a table."""
+        if not self.rounds:
+            return pl.DataFrame(schema=ROUNDS_SCHEMA)
+        found, before = _table(self.rounds[-1:]), self._earlier
+        done = 0 if before is None else len(before)
+        fresh = _table(self.rounds[done:-1])
+        self._earlier = fresh if before is None else pl.concat([before, fresh], how="diagonal", rechunk=True)
+        return pl.concat([self._earlier, found], how="diagonal")
 
-    def happenings(self) -> pl.DataFrame:
-        return pl.DataFrame(self.events, schema=EVENTS_SCHEMA)
+    def happenings(self, first: int = 0, end: int | None = None) -> pl.DataFrame:
+        """A row an event: all, or those from `first` to before `end`."""
+        return pl.DataFrame(self.events[first:end], schema=EVENTS_SCHEMA)
 
-    def log(self, never: Iterable[int]) -> Log:
+    def log(self, never: Iterable[int], measure: Callable[[], Measured] | None = None) -> Log:
         """What a simulated run would leave; no server sees what its clients' data cover."""
         return Log(
             history=self.history(),
@@ -122,22 +196,19 @@ class Journal:
             excluded=tuple(never),
             compile_seconds=0.0,
             train_seconds=self.seconds,
+            measure=measure,
         )
 
     def participation(self, fleet: Fleet) -> list[dict[str, Any]]:
-        """A row for every client of the fleet: how often it was asked, answered, and so on."""
-        counts: dict[tuple[int, str], int] = {}
-        for row in self.events:
-            if row["client"] is not None:
-                key = row["client"], row["event"]
-                counts[key] = counts.get(key, 0) + 1
-        names = ("asked", "answered", "rejected", "failed", "late", "left")
+        """A row for every client of the fleet: how often it was asked, answered, and so on; when last."""
         return [
             {
                 "client": client,
                 "name": fleet.name(client),
                 "seen": client in fleet.seen,
-                **{name: counts.get((client, name), 0) for name in names},
+                **{event: self._counts[client, event] for event in OUTCOMES},
+                "last_asked": self._last.get((client, "asked")),
+                "last_answered": self._last.get((client, "answered")),
             }
             for client in range(fleet.known)
         ]
@@ -145,3 +216,33 @@ class Journal:
     def never_took_part(self, fleet: Fleet) -> list[int]:
         """The clients of whose data the model has seen nothing."""
         return [row["client"] for row in self.participation(fleet) if not row["answered"]]
+
+
+def now() -> str:
+    """The time of day, in UTC and ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Rounds as a table, with a column for each number that clients told."""
+    told = [
+        {
+            f"{kind}_{name}": value
+            for kind, metrics in row["told"].items()
+            for name, value in metrics.items()
+            if isinstance(value, int | float)
+        }
+        for row in rows
+    ]
+    columns = dict.fromkeys((name for one in told for name in one), pl.Float64)
+    flat = [{**row, **one} for row, one in zip(rows, told, strict=True)]
+    return pl.DataFrame(flat, schema={**ROUNDS_SCHEMA, **columns})
+
+
+def _known(found: Mapping[str, Any], name: str) -> float | list[float | None] | None:
+    """A number, or numbers by class; None where the server measured nothing."""
+    value = found.get(name)
+    if isinstance(HISTORY_SCHEMA[name], pl.List):
+        sound = isinstance(value, list)
+        return [None if math.isnan(one) else float(one) for one in value or ()] if sound else None
+    return float(value) if isinstance(value, int | float) and not math.isnan(value) else None

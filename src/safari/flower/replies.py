@@ -10,24 +10,58 @@ from flwr.app import ArrayRecord, Message
 
 from safari.flower.arrays import Arrays, numpy_arrays
 from safari.flower.bounds import Bounds
+from safari.flower.changes import cosine_of, length_of
 from safari.flower.exchange import one_line
+
+CAUSES = (
+    "error", "arrays", "shape", "type", "unreadable", "not finite", "weight", "metrics", "norm", "direction",
+)  # fmt: skip
+"""Why replies are rejected, in a word each."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with arrays or a reply: one of `CAUSES`, to count by, and the whole sentence."""
+
+    cause: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 @dataclass(frozen=True)
 class Turned:
-    """A reply that does not count: from which node, and why; how long a change it asked for, if known."""
+    """A reply that does not count: from which node, and why; its norm and cosine, if known."""
 
     node: int
-    reason: str
+    fault: Fault
     norm: float | None = None
+    cosine: float | None = None
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A reply without a fault of its own: the length of the change that it asks for.
+
+    `cosine` is that of this change with the server's own, where replies are judged by it.
+    """
+
+    reply: Message
+    norm: float
+    cosine: float | None = None
+
+    def turned(self, cause: str, sentence: str) -> Turned:
+        return Turned(self.reply.metadata.src_node_id, Fault(cause, sentence), self.norm, self.cosine)
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A reply that counts: the length of the change that it asks for, its weight as claimed, its share."""
+    """A reply that counts: its norm and cosine (see `Sound`), its weight as claimed, its share."""
 
     reply: Message
     norm: float
+    cosine: float | None
     weight: float
     share: float
 
@@ -44,31 +78,38 @@ class Gate:
     most_norm: float | None = None
     bounds: Bounds = field(default_factory=lambda: Bounds(norm=None, weight=None))
 
-    def sort(self, sent: ArrayRecord, replies: Iterable[Message]) -> tuple[list[Taken], list[Turned]]:
+    def sort(
+        self, sent: ArrayRecord, replies: Iterable[Message], own: Arrays | None = None
+    ) -> tuple[list[Taken], list[Turned]]:
         """The replies that count, and those that do not.
 
         Strategies want the same metrics from everyone: those who differ from most do not count.
+        With `own`, the change that the server's own step makes, a change that goes against it does not count.
         A weight above the bound is written down to it, in the reply.
         """
-        sound, turned = [], []
+        sound: list[Sound] = []
+        turned: list[Turned] = []
         for reply in sorted(replies, key=lambda reply: reply.metadata.src_node_id):
-            reason = self.fault(sent, reply)
-            if reason is None:
-                sound.append((reply, change_of(sent, _arrays(reply))))
+            fault = self.fault(sent, reply)
+            if fault is None:
+                got = _arrays(reply)
+                cosine = None if own is None else cosine_of(sent, got, own)
+                sound.append(Sound(reply, length_of(sent, got), cosine))
             else:
-                turned.append(Turned(reply.metadata.src_node_id, reason))
-        layouts = [_layout(reply) for reply, _ in sound]
+                turned.append(Turned(reply.metadata.src_node_id, fault))
+        layouts = [_layout(one.reply) for one in sound]
         usual = max(layouts, key=Counter(layouts).__getitem__, default=None)
         alike = []
-        for (reply, norm), layout in zip(sound, layouts, strict=True):
+        for one, layout in zip(sound, layouts, strict=True):
             if layout == usual:
-                alike.append((reply, norm))
+                alike.append(one)
             else:
-                turned.append(Turned(reply.metadata.src_node_id, "other metrics than the others'", norm))
+                turned.append(one.turned("metrics", "other metrics than the others'"))
         short, long = self._by_length(alike)
-        taken = self._weighed(short)
+        along, against = _by_direction(short)
+        taken = self._weighed(along)
         self.bounds.accept([one.norm for one in taken], [one.weight for one in taken], len(long))
-        return taken, turned + long
+        return taken, turned + long + against
 
     def average(self, replies: Iterable[Message]) -> Arrays:
         """The plain weighted average of the arrays of replies that count."""
@@ -82,84 +123,87 @@ class Gate:
             for name in arrays[0]
         }
 
-    def _by_length(
-        self, replies: list[tuple[Message, float]]
-    ) -> tuple[list[tuple[Message, float]], list[Turned]]:
+    def _by_length(self, replies: list[Sound]) -> tuple[list[Sound], list[Turned]]:
         short, long = [], []
-        bound = self.bounds.longest([norm for _, norm in replies])
-        for reply, norm in replies:
-            node = reply.metadata.src_node_id
-            if self.most_norm is not None and norm > self.most_norm:
-                long.append(Turned(node, f"a change of length {norm:.3g}, above {self.most_norm:g}", norm))
-            elif bound is not None and norm > bound[0]:
+        bound = self.bounds.longest([one.norm for one in replies])
+        for one in replies:
+            said = f"a change of length {one.norm:.3g}"
+            if self.most_norm is not None and one.norm > self.most_norm:
+                long.append(one.turned("norm", f"{said}, above {self.most_norm:g}"))
+            elif bound is not None and one.norm > bound[0]:
                 rule = f"above {self.bounds.norm:g} times the median of {bound[1]:.3g} (norm_bound)"
-                long.append(Turned(node, f"a change of length {norm:.3g}, {rule}", norm))
+                long.append(one.turned("norm", f"{said}, {rule}"))
             else:
-                short.append((reply, norm))
+                short.append(one)
         return short, long
 
-    def _weighed(self, replies: list[tuple[Message, float]]) -> list[Taken]:
+    def _weighed(self, replies: list[Sound]) -> list[Taken]:
         """The replies with their shares, after those that weigh too much are cut down."""
-        claimed = [float(self._weight(reply)) for reply, _ in replies]
+        claimed = [float(self._weight(one.reply)) for one in replies]
         most = self.bounds.heaviest(claimed)
         counted = claimed if most is None else [min(weight, most) for weight in claimed]
-        for (reply, _), weight, cut in zip(replies, claimed, counted, strict=True):
+        for one, weight, cut in zip(replies, claimed, counted, strict=True):
             if cut < weight:
-                _metrics(reply)[self.weight_key] = cut
+                _metrics(one.reply)[self.weight_key] = cut
         found = zip(replies, claimed, counted, strict=True)
-        return [Taken(reply, norm, weight, cut / sum(counted)) for (reply, norm), weight, cut in found]
+        return [
+            Taken(one.reply, one.norm, one.cosine, weight, cut / sum(counted)) for one, weight, cut in found
+        ]
 
     def _weight(self, reply: Message) -> Any:
         return _metrics(reply).get(self.weight_key)
 
-    def fault(self, sent: ArrayRecord, reply: Message) -> str | None:
+    def fault(self, sent: ArrayRecord, reply: Message) -> Fault | None:
         """Why a reply does not count, whatever the others are; None if it may."""
         if reply.has_error():
-            return f"error: {one_line(reply.error.reason)}"
+            return Fault("error", f"error: {one_line(reply.error.reason)}")
         records = list(reply.content.array_records.values())
         if len(records) != 1:
-            return f"{len(records)} sets of arrays instead of one"
+            return Fault("arrays", f"{len(records)} sets of arrays instead of one")
         return arrays_fault(sent, records[0]) or self._weight_fault(reply)
 
-    def _weight_fault(self, reply: Message) -> str | None:
+    def _weight_fault(self, reply: Message) -> Fault | None:
         metrics = list(reply.content.metric_records.values())
         if len(metrics) != 1:
-            return f"{len(metrics)} sets of metrics instead of one"
+            return Fault("metrics", f"{len(metrics)} sets of metrics instead of one")
         weight = self._weight(reply)
         if isinstance(weight, list) or weight is None or not np.isfinite(weight) or weight <= 0:
-            return f"{self.weight_key} is {weight!r}, not a number above 0"
+            return Fault("weight", f"{self.weight_key} is {weight!r}, not a number above 0")
         return None
 
 
-def arrays_fault(sent: ArrayRecord, got: ArrayRecord) -> str | None:
+def arrays_fault(sent: ArrayRecord, got: ArrayRecord) -> Fault | None:
     """Why `got` cannot stand in the place of `sent`."""
     if set(got) != set(sent):
-        return f"arrays {sorted(set(got) ^ set(sent))} missing or unknown"
+        return Fault("arrays", f"arrays {sorted(set(got) ^ set(sent))} missing or unknown")
     for name, array in got.items():
         wanted = sent[name]
         if tuple(array.shape) != tuple(wanted.shape):
-            return f"{name} has shape {tuple(array.shape)} instead of {tuple(wanted.shape)}"
+            said = f"{name} has shape {tuple(array.shape)} instead of {tuple(wanted.shape)}"
+            return Fault("shape", said)
         if array.dtype != wanted.dtype:
-            return f"{name} has type {array.dtype} instead of {wanted.dtype}"
+            return Fault("type", f"{name} has type {array.dtype} instead of {wanted.dtype}")
         try:
             values = array.numpy()
         except Exception as error:  # a client's bytes may be anything
-            return f"{name} cannot be read ({type(error).__name__})"
+            return Fault("unreadable", f"{name} cannot be read ({type(error).__name__})")
         if values.shape != tuple(wanted.shape):
-            return f"{name} holds other data than it says"
+            return Fault("unreadable", f"{name} holds other data than it says")
         if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
-            return f"{name} is not finite"
+            return Fault("not finite", f"{name} is not finite")
     return None
 
 
-def change_of(sent: ArrayRecord, got: ArrayRecord) -> float:
-    """The length of the change from `sent` to `got`; counters, such as those of batch norms, left out."""
-    square = 0.0
-    for name, array in got.items():
-        values = array.numpy()
-        if np.issubdtype(values.dtype, np.floating):
-            square += float(np.sum((values.astype(np.float64) - sent[name].numpy()) ** 2))
-    return square**0.5
+def _by_direction(replies: list[Sound]) -> tuple[list[Sound], list[Turned]]:
+    along, against = [], []
+    for one in replies:
+        if one.cosine is None or one.cosine > 0:
+            along.append(one)
+        else:
+            rule = f'cosine {one.cosine:.3g} (trust = "server")'
+            said = f"a change that does not go the way of the server's, {rule}"
+            against.append(one.turned("direction", said))
+    return along, against
 
 
 def _arrays(reply: Message) -> ArrayRecord:

@@ -1,6 +1,6 @@
 """A round of a fleet in the making, and what a client strategy may tell about it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from flwr.app import ArrayRecord, Message
@@ -21,8 +21,9 @@ class TellsGradient(Protocol):
 class Round:
     """A round in the making.
 
-    `off` says why a client round cannot be one, where it cannot. `gradient` is the clients' mean
-    gradient, where an adaptive q wants it.
+    `off` says why a client round cannot be one, where it cannot. `seconds` says after how long each node
+    answered. `gradient` is the clients' mean gradient, where an adaptive q wants it. `own` is what the
+    server's step would change, where replies are judged by it.
     """
 
     round: int
@@ -34,4 +35,6 @@ class Round:
     off: str = ""
     down: int = 0
     up: int = 0
+    seconds: dict[int, float] = field(default_factory=dict)
     gradient: Arrays | None = None
+    own: Arrays | None = None

@@ -12,6 +12,7 @@ from safari.flower.server_steps import Estimating
 from safari.flower.wrapped import Needs
 
 DELIVER = ("synced", "last")
+TRUST = ("server",)
 
 
 def check_rounds(seed: Any, round_deadline: float, start_deadline: float, deliver: str, delta: float) -> None:
@@ -31,6 +32,13 @@ def check_bounds(**bounds: float | None) -> None:
             check_positive(name, bound)
         if bound is not None and name != "most_norm":
             check(bound >= 1, name, bound, "is a multiple of the median: at least 1, or None for no bound")
+
+
+def check_trust(trust: str | None, server_step: Any) -> None:
+    """Who judges replies, beside the bounds: the server, if it takes steps, or nobody."""
+    if trust is not None:
+        check_choice("trust", trust, TRUST)
+        check(server_step is not None, "trust", trust, "the server can only judge by a server_step")
 
 
 def check_fleet(

@@ -1,27 +1,44 @@
 """What a spec's clients and server do, compiled: the same moves as in the simulator."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
 from safari.algorithms import ClientAlgorithm, ClientState, Reports, Safari, ServerSGD, Task, Turn
+from safari.data import Terms
 from safari.engine import Run, initial_params
 from safari.engine.compiled import keep_compiled_programs
-from safari.engine.evaluation import evaluate
+from safari.engine.evaluation import Score, evaluate, metrics_on_test
+from safari.engine.metrics import f1, mean_over_classes, precision, recall
+from safari.engine.result import Measured
+from safari.engine.trained_model import TrainedModel
 from safari.errors import InputError, check
+from safari.experiment.schema import NAME
 from safari.experiment.spec import Spec, load_spec
 from safari.flower.arrays import Arrays
+from safari.flower.own_data import FLOWER_CAN, run_at_node, run_at_server
 from safari.flower.settings import DELIVER
 from safari.models import Params, from_named, named_arrays
 from safari.participation import Cohort
 from safari.registry import reason
 
 WEIGHT = "weight"
+Scores = int | float | list[int] | list[float]
+
+
+class End(NamedTuple):
+    """Where a client ended a round; how many samples it says that it holds."""
+
+    client: int
+    arrays: Arrays
+    samples: int
 
 
 class Deployed:
@@ -76,27 +93,32 @@ class Deployed:
         )  # fmt: skip
         return self.arrays(params)
 
-    def absorb(
-        self, arrays: Arrays, memory: Any, clients: list[int], ends: list[Arrays], round: int
-    ) -> tuple[Arrays, Any]:
-        """The server's arrays and memory after `clients` ended a round at `ends`."""
-        reports = self._reports(arrays, clients, ends)
+    def absorb(self, arrays: Arrays, memory: Any, ends: list[End], round: int) -> tuple[Arrays, Any]:
+        """The server's arrays and memory after clients ended a round there."""
+        reports = self._reports(arrays, ends)
         start, number = self.params(arrays), jnp.int32(round - 1)
         state = self._absorb(self.run, self.clients, start, memory, reports, number)
         return self.arrays(state.params), state.server_memory
 
-    def _reports(self, arrays: Arrays, clients: list[int], ends: list[Arrays]) -> Reports:
-        who, start = jnp.array(clients, jnp.int32), self.params(arrays)
+    def _reports(self, arrays: Arrays, ends: list[End]) -> Reports:
+        who, start = jnp.array([end.client for end in ends], jnp.int32), self.params(arrays)
         change = jax.tree.map(
-            lambda now, *then: jnp.stack([one - now for one in then]), start, *map(self.params, ends)
+            lambda now, *then: jnp.stack([one - now for one in then]),
+            start,
+            *(self.params(end.arrays) for end in ends),
         )
-        return reports_of(self.run, self.clients, who, change)
+        held = jnp.array([self.held(end) for end in ends], jnp.int32)
+        return reports_of(self.clients, who, change, held)
 
-    def mean_gradient(self, arrays: Arrays, clients: list[int], ends: list[Arrays]) -> Arrays:
+    def held(self, end: End) -> int:
+        """How many samples a client holds."""
+        return self.samples(end.client)
+
+    def mean_gradient(self, arrays: Arrays, ends: list[End]) -> Arrays:
         """The clients' mean gradient, as the simulator's adaptive q sees it."""
-        reports = self._reports(arrays, clients, ends)
-        weights = jnp.array([self.weight(client) for client in clients])
-        reports = eqx.tree_at(lambda reports: reports.weight, reports, weights)
+        reports = self._reports(arrays, ends)
+        weights = reports.samples if self.clients.weights == "size" else jnp.ones(len(ends))
+        reports = eqx.tree_at(lambda reports: reports.weight, reports, weights.astype(jnp.float32))
         return named_arrays(self.clients.mean_gradient(reports))
 
     def weight(self, client: int) -> float:
@@ -106,19 +128,62 @@ class Deployed:
     def samples(self, client: int) -> int:
         return int(self.run.task.federation.clients.count[client])
 
-    def evaluate(self, arrays: Arrays) -> tuple[float, float]:
-        """Accuracy and loss on the test set."""
-        score = self._evaluate(self.run.task, self.params(arrays))
-        return float(score.correct.sum() / len(self.run.task.federation.dataset.y_test)), float(score.loss)
+    def evaluate(self, arrays: Arrays) -> dict[str, Scores]:
+        """How good the arrays are on the test set, by the columns of a history; NaN where unknown."""
+        score: Score = self._evaluate(self.run.task, self.params(arrays))
+        dataset = self.run.task.federation.dataset
+        counts = np.bincount(np.asarray(dataset.y_test), minlength=dataset.classes)
+        correct, named = np.asarray(score.correct), np.asarray(score.predicted)
+        recalls = recall(correct, counts)
+        return {
+            "accuracy": float(correct.sum() / counts.sum()),
+            "balanced_accuracy": float(mean_over_classes(recalls, counts)),
+            "macro_f1": float(mean_over_classes(f1(correct, named, counts), counts)),
+            "loss": float(score.loss),
+            "recall": recalls.tolist(),
+            "precision": precision(correct, named).tolist(),
+        }
+
+    def trained(self, arrays: Arrays) -> TrainedModel:
+        """The arrays as a model that is ready to predict."""
+        task = self.run.task
+        return TrainedModel.of(task.model, self.params(arrays), task.federation.dataset, task.precision)
+
+    def measured(self, model: TrainedModel) -> Measured:
+        """The metrics of a trained model on the test set, and what functions of the user's say of it."""
+        return metrics_on_test(model, self.run.task.federation, self.run.metrics)
 
 
 class Job(Deployed):
-    """The deployed run of a spec."""
+    """The deployed run of a spec as the server sees it, and nodes that cut their part out of a named set."""
 
     def __init__(self, spec: Spec):
         self.spec = spec
         refuse_what_fleets_lack(spec.tables["train"])
-        super().__init__(spec.prepare(), spec.tables["algorithm"]["name"])
+        super().__init__(run_at_server(spec), spec.tables["algorithm"]["name"])
+        self.terms = Terms.of(self.run.task.federation.dataset) if spec.on_nodes else None
+
+    @property
+    def fleet(self) -> int | list[str] | None:
+        """The clients, as `SafariStrategy` takes them."""
+        federation = self.run.task.federation
+        if not self.spec.on_nodes:
+            return federation.size
+        names = federation.client_names
+        return None if names is None else list(names)
+
+    def held(self, end: End) -> int:
+        return end.samples if self.spec.on_nodes else super().held(end)
+
+
+class NodeJob(Deployed):
+    """The same as a node runs it that has a file of its own."""
+
+    def __init__(
+        self, spec: Spec, path: Path, terms: str, client: int, class_weights: Sequence[float] | None
+    ):
+        run = run_at_node(spec, Terms.read(terms), path, client, class_weights)
+        super().__init__(run, spec.tables["algorithm"]["clients"][NAME])
 
 
 def refuse_what_fleets_lack(train: dict[str, Any]) -> None:
@@ -138,7 +203,7 @@ def deployable_clients(run: Run, name: str) -> ClientAlgorithm:
     algorithm = run.algorithm
     clients = algorithm.clients if type(algorithm) is Safari else algorithm
     if not isinstance(clients, ClientAlgorithm):
-        raise InputError("algorithm.name", name, "cannot run on Flower: client methods and safari can")
+        raise InputError("algorithm.name", name, FLOWER_CAN)
     params = jax.eval_shape(lambda: initial_params(run))
     memory = jax.eval_shape(lambda: clients.memory(initial_params(run), run.task))
     name = type(clients).__name__
@@ -163,7 +228,7 @@ def deployable_clients(run: Run, name: str) -> ClientAlgorithm:
     try:
         eqx.filter_eval_shape(
             lambda params, memory, who, change: absorb(
-                run, clients, params, memory, reports_of(run, clients, who, change), jnp.int32(0)
+                run, clients, params, memory, reports_of(clients, who, change, who), jnp.int32(0)
             ),
             params, memory[0], slots, change,
         )  # fmt: skip
@@ -210,9 +275,10 @@ def absorb(
     return clients.absorb(state, reports, run.task, turn)
 
 
-def reports_of(run: Run, clients: ClientAlgorithm, who: Int[Array, " replies"], change: Params) -> Reports:
-    """What the simulator's server would know of these changes; nothing but models comes back from Flower."""
-    held = run.task.federation.clients.count[who]
+def reports_of(
+    clients: ClientAlgorithm, who: Int[Array, " replies"], change: Params, held: Int[Array, " replies"]
+) -> Reports:
+    """What the simulator's server would know of these changes of clients that hold so many samples."""
     steps = jnp.broadcast_to(jnp.asarray(clients.steps(held)), who.shape)
     return Reports(Cohort(who, who >= 0, who >= 0), change, None, steps, held, jnp.zeros(len(who)))
 
@@ -236,3 +302,11 @@ def job_of(spec: Path, overrides: str = "") -> Job:
     """The job of a spec file, prepared once in a process; programs are kept on disk."""
     keep_compiled_programs(least_seconds=0.1)
     return Job(load_spec(spec, overrides.split()))
+
+
+def node_job_of(
+    spec: Path, overrides: str, path: Path, terms: str, client: int, class_weights: Sequence[float] | None
+) -> NodeJob:
+    """The job of a spec file on a node with a file of its own."""
+    keep_compiled_programs(least_seconds=0.1)
+    return NodeJob(load_spec(spec, overrides.split()), path, terms, client, class_weights)

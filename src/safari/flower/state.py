@@ -1,38 +1,42 @@
 """What a server saves after every round, so that a restarted one goes on with the next.
 
 The folder is a run directory, as a simulated run leaves it (spec.toml, metrics.parquet,
-model.safetensors, summary.json) with events.parquet and participation.parquet beside them.
+model.safetensors, summary.json) with events.parquet and participation.parquet beside them. The tables
+and the summary follow the checkpoint after every round.
 Its owner alone may read what is in it.
 """
 
 import contextlib
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from logging import WARNING
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import tomli_w
 from flwr.common import log
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from safari.engine.model_file import pack_model
 from safari.errors import InputError
-from safari.experiment.checkpoint import pack_table
 from safari.experiment.checksums import Damaged
-from safari.experiment.directory import CHECKPOINT, METRICS, MODEL, SPEC, SUMMARY, Directory, write_file
+from safari.experiment.directory import CHECKPOINT, MODEL, SPEC, SUMMARY, Directory, write_file
 from safari.experiment.versions import versions
 from safari.flower.arrays import Arrays
 from safari.flower.fleet import Fleet
 from safari.flower.generations import Generations, private
 from safari.flower.journal import Journal
+from safari.flower.last_saved import ABOUT, JOURNAL, STATE, last_saved
 from safari.flower.lines import Lines
+from safari.flower.tables import Tables
 
-EVENTS, PARTICIPATION = "events.parquet", "participation.parquet"
-ABOUT, STATE, JOURNAL = "about.json", "state.safetensors", "journal.jsonl"
+if TYPE_CHECKING:
+    from safari.flower.spec_job import Job
+
 NOT_OURS = ("lost+found",)
 """What an empty file system may hold."""
 
@@ -58,6 +62,8 @@ class Folder:
         self._generations = Generations(place)
         self._lines = Lines(place / JOURNAL)
         self._written = (0, 0)
+        self._tables = Tables(self.directory)
+        self._told: list[dict[str, Any]] = []
 
     def _open(self, spec: bytes) -> Directory:
         """An empty folder is not made anew: it may be a mount point, in a folder that nobody may write to."""
@@ -92,11 +98,11 @@ class Folder:
             at = f"{error.filename}: " if error.filename else ""
             raise InputError("checkpoint", str(self.path), f"cannot be used ({at}{error.strerror})") from None
 
-    def save(self, saved: Saved, journal: Journal, fleet: Fleet) -> None:
-        """Everything at once: it is there whole, or the round before it is."""
-        rounds, events = self._written
+    def save(self, saved: Saved, journal: Journal, fleet: Fleet, more: dict[str, Any]) -> None:
+        """Everything at once: it is there whole, or the round before it is. Then the tables."""
+        began, (rounds, events) = time.monotonic(), self._written
         with self._named():
-            mark = self._lines.append([*journal.events[events:], *journal.rounds[rounds:]])
+            mark = self._lines.append([*self._told, *journal.events[events:], *journal.rounds[rounds:]])
             self._written = len(journal.rounds), len(journal.events)
             about = {
                 **saved.about,
@@ -120,6 +126,10 @@ class Folder:
             }
             files = {ABOUT: json.dumps(about).encode(), STATE: save_tensors(tensors)}
             self._generations.save(saved.round, files)
+            self._tables.write(journal, fleet, more)
+        took = {"round": saved.round, "checkpoint_seconds": time.monotonic() - began}
+        journal.rounds[-1] |= took
+        self._told = [took]
 
     def load(self, seed: int, arrays: Arrays, fleet: Fleet, journal: Journal) -> Saved | None:
         """The last round that was saved whole, with `fleet` and `journal` put where they were.
@@ -132,7 +142,7 @@ class Folder:
         if (rounds or (self.path / SUMMARY).exists()) and not self._lines.path.exists():
             hint = f"is a simulated run's or older: it has no {CHECKPOINT}/{JOURNAL}; choose another folder"
             raise InputError("checkpoint", str(self.path), hint)
-        found, faults = self._newest()
+        found, faults = last_saved(self._generations, self._lines)
         for fault in faults:
             log(WARNING, "safari: %s; the generation before it is taken", fault)
         if found is None:
@@ -140,7 +150,11 @@ class Folder:
                 hint = f"no generation is whole: {'; '.join(faults)}; restore the folder from a backup"
                 raise InputError("checkpoint", str(self.path), hint)
             return None
-        saved, rows = found
+        parts: dict[str, Arrays] = {}
+        for name, array in load_tensors(found.state).items():
+            part, _, inner = name.partition(":")
+            parts.setdefault(part, {})[inner] = array
+        saved = Saved(found.about["round"], parts, found.about)
         self._refuse_another(saved, seed, arrays, fleet)
         for part in {"model", "synced"} & set(saved.parts):  # a file of tensors keeps no order
             saved.parts[part] = {name: saved.parts[part][name] for name in arrays}
@@ -149,32 +163,9 @@ class Folder:
         fleet.nodes = dict(saved.about["fleet"]["nodes"])
         fleet.seen = set(saved.about["fleet"]["seen"])
         fleet.keys.bound = saved.about["fleet"]["keys"]
-        journal.rounds = [row for row in rows if "event" not in row]
-        journal.events = [row for row in rows if "event" in row]
-        for name, count in saved.about["journal"]["counts"].items():
-            setattr(journal, name, count)
+        journal.restore(found.rounds, found.events, saved.about["journal"]["counts"])
         self._written = len(journal.rounds), len(journal.events)
         return saved
-
-    def _newest(self) -> tuple[tuple[Saved, list[dict[str, Any]]] | None, list[str]]:
-        """The newest generation that is whole with its part of the journal; what is wrong with newer ones."""
-        faults = []
-        for files in self._generations.load():
-            if isinstance(files, Damaged):
-                faults.append(str(files))
-                continue
-            about = json.loads(files[ABOUT])
-            try:
-                rows = self._lines.read(about["journal"])
-            except Damaged as error:
-                faults.append(str(error))
-                continue
-            parts: dict[str, Arrays] = {}
-            for name, array in load_tensors(files[STATE]).items():
-                part, _, inner = name.partition(":")
-                parts.setdefault(part, {})[inner] = array
-            return (Saved(about["round"], parts, about), rows), faults
-        return None, faults
 
     def _refuse_another(self, saved: Saved, seed: int, arrays: Arrays, fleet: Fleet) -> None:
         about = saved.about
@@ -194,16 +185,24 @@ class Folder:
         with self._named():
             self.directory.write(SPEC, _spec(tables, [*notes, *(f"# {change}" for change in changed)]))
 
-    def finish(self, delivered: Arrays, journal: Journal, fleet: Fleet, more: dict[str, Any]) -> None:
-        """What a finished federation leaves; the summary last."""
-        participation = journal.participation(fleet)
-        summary = {**journal.log(journal.never_took_part(fleet)).summary(), **more}
+    def finish(
+        self, delivered: Arrays, journal: Journal, fleet: Fleet, job: "Job | None", more: dict[str, Any]
+    ) -> None:
+        """What a finished federation leaves: the delivered model, and the last tables.
+
+        Of a federation that began from a spec, `job` knows what the arrays are: the model can be loaded as
+        that of a simulated run, and is scored class by class.
+        """
+        model = None if job is None else job.trained(delivered)
+        measure = None if job is None or model is None else partial(job.measured, model)
         with self._named():
-            self.directory.write(METRICS, pack_table(journal.history()))
-            self.directory.write(EVENTS, pack_table(journal.happenings()))
-            self.directory.write(PARTICIPATION, pack_table(pl.DataFrame(participation)))
-            self.directory.write(MODEL, save_tensors(delivered))
-            self.directory.write_json(SUMMARY, {**summary, "participation": participation})
+            self.directory.write(MODEL, save_tensors(delivered) if model is None else pack_model(model))
+            self._tables.write(journal, fleet, more, measure)
+
+    def stop(self, journal: Journal, fleet: Fleet, more: dict[str, Any]) -> None:
+        """The tables of a federation that ended before its last round, as far as they can be written."""
+        with contextlib.suppress(InputError), self._named():
+            self._tables.write(journal, fleet, more)
 
 
 def _spec(tables: dict[str, Any], notes: Any) -> bytes:

@@ -4,10 +4,10 @@ Every round a coin says whose it is. A client round is that of any Flower strate
 clients that are drawn here; a server round sends nobody anything.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from logging import INFO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.common import log
@@ -25,11 +25,15 @@ from safari.flower.federation import Evaluate, Federation
 from safari.flower.fleet import Fleet
 from safari.flower.journal import Journal
 from safari.flower.options import flat, plain_attributes, plain_q, toml_tables
+from safari.flower.prometheus import place_of
 from safari.flower.replies import arrays_fault
 from safari.flower.rounds import Round
 from safari.flower.server_steps import Estimating, ServerStep
-from safari.flower.settings import check_bounds, check_fleet, check_parts, check_rounds
+from safari.flower.settings import check_bounds, check_fleet, check_parts, check_rounds, check_trust
 from safari.flower.wrapped import attribute_of
+
+if TYPE_CHECKING:
+    from safari.flower.spec_job import Job
 
 
 class SafariStrategy(Strategy):
@@ -51,11 +55,19 @@ class SafariStrategy(Strategy):
     - `norm_bound`: a reply that asks for a change so many times longer than the running median is
       rejected; `most_norm`: one that is longer than this number. `weight_bound`: a reply counts no more
       than so many times the running median weight. None: no bound.
+    - `trust`: "server" also rejects a reply whose change does not go the way of the change that
+      `server_step` would make, as FLTrust does; None: replies are not compared with it.
     - `deliver`: the model after the last server round ("synced"), or after the last round ("last").
     - `delta`: epsilon is told at this delta, under Flower's wrappers for differential privacy.
     - `checkpoint`: a folder; the state is saved there after every round, and a strategy that
       finds one there goes on with the next round.
+    - `on_progress`: called after every round with the federation so far, as `safari.train` does: its
+      `history`, `done` of `rounds`, `finished`, `result()`; here also `events` and `participation`. What it
+      raises ends the run.
+    - `metrics_port`: Prometheus reads metrics there while the run goes on; a port of this machine, or
+      `0.0.0.0:9464` for all of its addresses (the extra `safari-fl[prometheus]`).
     - `rebind`: names of clients that may come with a new key, where nodes authenticate.
+    - `job`: the spec that `safari flower deploy` wrote the app from, where it did.
     """
 
     def __init__(
@@ -74,22 +86,26 @@ class SafariStrategy(Strategy):
         most_norm: float | None = None,
         norm_bound: float | None = 5.0,
         weight_bound: float | None = 3.0,
+        trust: str | None = None,
         client_path: float | None = None,
         seed: int = 0,
         deliver: str = "synced",
         delta: float = 1e-5,
         checkpoint: str | Path | None = None,
         rebind: Sequence[str] = (),
-        spec: dict[str, Any] | None = None,
+        on_progress: Callable[[Federation], None] | None = None,
+        metrics_port: int | str | None = None,
+        job: "Job | None" = None,
     ):
         check_parts(q, server_step, clients, client_path)
         check_rounds(seed, round_deadline, start_deadline, deliver, delta)
         check_bounds(most_norm=most_norm, norm_bound=norm_bound, weight_bound=weight_bound)
+        check_trust(trust, server_step)
         strategy = clients or FedAvg(fraction_evaluate=0.0, min_train_nodes=1, min_available_nodes=1)
         self.evaluated = float(attribute_of(strategy, "fraction_evaluate", 0.0))
         path = client_path if isinstance(q, AdaptiveQ) else None
         self.clients = Clients.of(strategy, most_norm, Bounds(norm_bound, weight_bound), delta, path)
-        self.server_step = server_step
+        self.server_step, self.trust = server_step, trust
         self.fleet = Fleet.of(fleet, round_deadline)
         self.fleet.keys.rebind = frozenset(rebind)
         self.excluded = frozenset(excluded)
@@ -100,12 +116,20 @@ class SafariStrategy(Strategy):
         self.coin = Coin(q, getattr(server_step, "rate", 0.0), client_path)
         self.draws = Draws(seed)
         self.checkpoint = Path(checkpoint) if checkpoint else None
-        self.spec = spec
+        self.on_progress, self.metrics_port = on_progress, metrics_port
+        if metrics_port is not None:
+            place_of(metrics_port)
+        self.job = job
         check_fleet(self.fleet, per_round, min_replies, silent_rounds, self.clients.needs)
         self.journal = Journal()
         self.synced: Arrays | None = None
         self.synced_round = 0
         self.turn: Round | None = None
+
+    @property
+    def delivers_synced(self) -> bool:
+        """Whether the model is delivered that the last server round left."""
+        return self.deliver == "synced" and self.synced is not None
 
     def options(self, rounds: int) -> dict[str, Any]:
         """All that the operator set, as one flat table."""
@@ -119,11 +143,12 @@ class SafariStrategy(Strategy):
             "most_norm": gate.most_norm,
             "norm_bound": gate.bounds.norm,
             "weight_bound": gate.bounds.weight,
+            "trust": self.trust,
             "deliver": self.deliver,
             "delta": self.clients.privacy.delta,
             "server_step": plain_attributes(self.server_step),
         }
-        if self.spec is not None:
+        if self.job is not None:
             return flat({**self.tables(rounds), "fleet": fleet})
         q = plain_q(self.coin.q)
         name = self.clients.name.lower() if q == 1 else "safari"
@@ -137,9 +162,10 @@ class SafariStrategy(Strategy):
 
     def tables(self, rounds: int) -> dict[str, Any]:
         """What spec.toml says; of a federation that began from a spec, that."""
-        if self.spec is None:
+        if self.job is None:
             return toml_tables(self.options(rounds))
-        return {**self.spec, "train": {**self.spec["train"], "rounds": rounds}}
+        spec = self.job.spec.plain()
+        return {**spec, "train": {**spec["train"], "rounds": rounds}}
 
     def summary(self) -> None:
         """Log what this strategy is."""
@@ -187,9 +213,9 @@ class SafariStrategy(Strategy):
         assert turn is not None, "configure_train comes first"
         arrays, metrics = None, None
         if turn.kind == "client":
-            arrays, metrics = self.clients.absorb(
-                turn, list(replies), self.min_replies, self.journal, self.fleet
-            )
+            replies = list(replies)
+            turn.own = self._own_change(turn) if self.trust and replies else None
+            arrays, metrics = self.clients.absorb(turn, replies, self.min_replies, self.journal, self.fleet)
             self.journal.count(arrays is not None)
         if arrays is None and self.server_step is not None:
             turn.kind, arrays = "server", self._serve(turn)
@@ -201,6 +227,16 @@ class SafariStrategy(Strategy):
         return arrays, metrics
 
     def _serve(self, turn: Round) -> ArrayRecord:
+        arrays = self._server_arrays(turn)
+        self.synced, self.synced_round = numpy_arrays(arrays), turn.round
+        return arrays
+
+    def _own_change(self, turn: Round) -> Arrays:
+        """What the server's step would change; counters left out."""
+        sent, after = numpy_arrays(turn.arrays), numpy_arrays(self._server_arrays(turn))
+        return {name: after[name] - array for name, array in sent.items() if array.dtype.kind == "f"}
+
+    def _server_arrays(self, turn: Round) -> ArrayRecord:
         assert self.server_step is not None
         made = self.server_step(numpy_arrays(turn.arrays), turn.round)
         if not isinstance(made, dict):
@@ -212,7 +248,6 @@ class SafariStrategy(Strategy):
             raise InputError(
                 "server_step", f"in round {turn.round}", f"gave arrays that cannot be used: {fault}"
             )
-        self.synced, self.synced_round = numpy_arrays(arrays), turn.round
         return arrays
 
     def _learn(self, turn: Round, arrays: ArrayRecord) -> None:

@@ -4,10 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+import tomli_w
 
-from safari.errors import InputError
+from safari.errors import InputError, check
 from safari.experiment.checksums import SPEC, read_spec
-from safari.experiment.sweep import read_sweep
+from safari.experiment.directory import Directory
+from safari.experiment.sweep import SweepSpec, read_sweep
+from safari.experiment.sweep.merge import made_together
+from safari.experiment.sweep.store import CELLS, plan_bytes, read_plan
+from safari.experiment.versions import provenance
 from safari.paper.compare import Comparison, Results, all_comparisons
 from safari.paper.effects import Effect, effects_of
 from safari.paper.numbers import paper_tables
@@ -46,6 +51,37 @@ def describe(names: list[str], tables: tuple[str, ...], seeds: int | None, fixed
     found = sorted(set(asked) if asked else {name for key in tables for name in datasets_of(key)})
     table = {"tables": list(tables), "datasets": found, "fixed_partition": fixed_partition}
     return {REPRODUCE: table | ({} if seeds is None else {"seeds": seeds})}
+
+
+def missing_runs(path: Path, spec: SweepSpec) -> SweepSpec:
+    """What of `spec` is not planned in the reproduction in `path` yet."""
+    planned = {cell.key for cell in read_plan(path).cells()}
+    return SweepSpec(spec.base, tuple(cell.settings for cell in spec.cells() if cell.key not in planned))
+
+
+def extend_reproduction(path: Path, spec: SweepSpec, about: dict) -> None:
+    """Plan the runs of `spec` in the reproduction in `path` too; `about` is from `describe`."""
+    with Directory.open(path) as directory:
+        given = directory.read_spec()
+        ours, more = given[REPRODUCE], about[REPRODUCE]
+        check(
+            ours["fixed_partition"] == more["fixed_partition"], "--fixed-partition", more["fixed_partition"],
+            f"{path} has it {ours['fixed_partition']}",
+        )  # fmt: skip
+        table = {
+            **ours,
+            "tables": list(dict.fromkeys([*ours["tables"], *more["tables"]])),
+            "datasets": sorted({*ours["datasets"], *more["datasets"]}),
+        }
+        if "seeds" in ours:
+            table["seeds"] = max(
+                ours["seeds"], more.get("seeds", max(one.seeds for one in DATASETS.values()))
+            )
+        plan = SweepSpec(spec.base, (*read_plan(path).settings, *missing_runs(path, spec).settings))
+        made = made_together([given.get("made", {}), provenance()])
+        # In this order a kill in between leaves more runs planned, and the same command puts the rest right.
+        directory.write(CELLS, plan_bytes(plan))
+        directory.write(SPEC, tomli_w.dumps({**given, REPRODUCE: table, "made": made}).encode())
 
 
 def is_reproduction(path: Path) -> bool:

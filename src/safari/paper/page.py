@@ -11,7 +11,7 @@ from safari.paper.recipes import FIGURE, FIGURE_SIZES, figure_setting
 from safari.paper.terminal import NAMES, VERDICT, comparison_columns, difference_summary
 from safari.report.page import Curves, Entry, Heat, Line, Page, Table, Text
 from safari.report.statistics import Estimate
-from safari.report.sweep_page import ACCURACY, ROUNDS, line_of
+from safari.report.sweep_figures import PERCENT, ROUNDS, line_of
 from safari.report.tables import mean_deviation
 
 CLASSES, EXCLUDED, PROBABILITIES = (10, 5, 2, 1), (0, 2, 4), (0.4, 0.6, 0.8)
@@ -172,7 +172,7 @@ def _drawn(key: str, title: str, settings: dict[str, Setting], results: Results)
     caption = "The delivered model: mean over the seeds, band of one deviation."
     caption += f" Missing: {', '.join(missing)}." if missing else ""
     alt = f"Test accuracy over the rounds. At the end, {ends}."
-    return [Curves(key, title, caption, alt, ROUNDS, ACCURACY, tuple(lines))]
+    return [Curves(key, title, caption, alt, ROUNDS, PERCENT, tuple(lines))]
 
 
 def _entry(found: Estimate | None) -> Entry:

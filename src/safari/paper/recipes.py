@@ -15,6 +15,7 @@ from safari.randomness import host_stream
 FIGURE = "cifar10_curves"
 FIGURE_SIZES = (500, 5000, 10_000)
 COVERAGE = "mnist_coverage"
+COMPANIONS: tuple[Method, ...] = ("server-only", "literal")
 MOST_SEEDS = 1000
 COVERED = (7, 8, 9, 10)
 """How many classes six clients of two classes each may hold together."""
@@ -53,8 +54,8 @@ def setting_of(row: PaperRow) -> Setting:
     ).plain()  # fmt: skip
 
 
-def settings_of(table: str, datasets: Iterable[str]) -> list[Setting]:
-    """All settings that a table needs, companions included, without repetition."""
+def settings_of(table: str, datasets: Iterable[str], companions: bool = True) -> list[Setting]:
+    """All settings that a table needs, each once; `companions` are those that the paper never shows."""
     if table == FIGURE:
         return [figure_setting(size) for size in FIGURE_SIZES]
     if table == COVERAGE:
@@ -63,6 +64,8 @@ def settings_of(table: str, datasets: Iterable[str]) -> list[Setting]:
     for row in paper_tables()[table].rows:
         if row.dataset in datasets:
             found += [setting_of(row).by(method) for method in _methods(paper_tables()[table], row)]
+    if not companions:
+        found = [setting for setting in found if setting.method not in COMPANIONS]
     return list(dict.fromkeys(found))
 
 
@@ -79,14 +82,14 @@ def figure_setting(size: int) -> Setting:
 
 
 def reproduction(
-    names: Sequence[str], seeds: int | None, fixed_partition: bool
+    names: Sequence[str], seeds: int | None, fixed_partition: bool, companions: bool = True
 ) -> tuple[SweepSpec, tuple[str, ...]]:
     """The runs that redo what was named, the first seed of everything first; and its tables."""
     if seeds is not None:
         check_count("--seeds", seeds, most=MOST_SEEDS)
     tables = tables_named(names)
     asked = {name for name in names if name in DATASETS} or set(DATASETS)
-    settings = [setting for table in tables for setting in settings_of(table, asked)]
+    settings = [setting for table in tables for setting in settings_of(table, asked, companions)]
     settings = sorted(dict.fromkeys(settings), key=_priority)
     cells = [
         cell_of(setting, seed, fixed_partition)

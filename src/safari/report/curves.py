@@ -1,66 +1,77 @@
 """Accuracy over the rounds, as PNG: of one run, or of several algorithms."""
 
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from safari.engine.result import Result
+from safari.report.colours import CEILING, GRID, INK, Ink, algorithm_inks, inks_of, spoken
 from safari.report.statistics import band
 
-INK, GRID = "#1f2933", "#d9dee3"
-COLOURS = ("#c8553d", "#7a869a", "#2a6f97", "#588157", "#b5838d", "#e09f3e", "#6d597a")
+STRETCH = 0.7
+"""Points of a picture for a pixel of a page."""
 
 
-def draw_run(result: Result) -> bytes:
-    """The model after each round, the model that server rounds left, and the ceiling."""
+def draw_run(result: Result, algorithm: str = "safari") -> bytes:
+    """The model after each round, the delivered model in the colour of its algorithm, and the ceiling."""
     figure, axes = _canvas()
     history = result.history
     rounds, now = _evaluated(history, "accuracy_round")
     _, delivered = _evaluated(history, "accuracy")
-    apart = not np.array_equal(now, delivered)
-    axes.plot(
-        rounds,
-        now,
-        color=COLOURS[2],
-        linewidth=0.8 if apart else 1.8,
-        alpha=0.55 if apart else 1,
-        label="after each round",
-    )
-    if apart:
-        axes.step(
-            rounds,
-            delivered,
-            where="post",
-            color=COLOURS[2],
-            linewidth=2.2,
-            label="delivered model",
-        )
+    ink = algorithm_inks([algorithm])[algorithm]
+    if not np.array_equal(now, delivered):
+        axes.plot(rounds, now, color=ink.light, linewidth=0.8, alpha=0.6, label="model after each round")
+    axes.step(rounds, delivered, where="post", label="delivered model", **_stroke(ink))
     _ceiling(axes, None if result.coverage is None else result.coverage.accuracy_ceiling)
     good = f"Delivered model: {result.accuracy:.1%} of the test set right"
     _finish(axes, good if result.diverged_at is None else f"Diverged in round {result.diverged_at}")
     return _png(figure)
 
 
-def draw_comparison(curves: dict[str, list[pl.DataFrame]], ceiling: float | None) -> bytes:
-    """The delivered model of each algorithm: mean over the seeds, band of one deviation."""
-    return _png(comparison_figure(curves, ceiling))
+def draw_comparison(
+    curves: dict[str, list[pl.DataFrame]], ceiling: float | None, algorithms: Mapping[str, str] | None = None
+) -> bytes:
+    """The delivered model of each algorithm: mean over the seeds, band of one deviation.
+
+    Args:
+        curves: the histories of each line, by its label.
+        ceiling: what training on clients alone can reach, where that is known.
+        algorithms: whose the lines are, where their labels do not say so.
+    """
+    return _png(comparison_figure(curves, ceiling, algorithms))
 
 
-def comparison_figure(curves: dict[str, list[pl.DataFrame]], ceiling: float | None) -> Any:
+def comparison_figure(
+    curves: dict[str, list[pl.DataFrame]], ceiling: float | None, algorithms: Mapping[str, str] | None = None
+) -> Any:
     """The same as a figure of matplotlib's."""
     figure, axes = _canvas()
-    for place, (name, histories) in enumerate(curves.items()):
+    whose = algorithms or {name: name for name in curves}
+    inks = inks_of(whose)
+    for name, histories in curves.items():
         length = min(len(history) for history in histories)
         mean, low, high = band([_delivered(history)[:length] for history in histories])
-        rounds, colour = histories[0]["round"].to_numpy()[:length], COLOURS[place % len(COLOURS)]
-        axes.fill_between(rounds, low, high, color=colour, alpha=0.18, linewidth=0)
-        axes.plot(rounds, mean, color=colour, linewidth=2, label=f"{name}: {mean[-1]:.1f} %")
+        rounds, ink = histories[0]["round"].to_numpy()[:length], inks[name]
+        axes.fill_between(rounds, low, high, color=ink.light, alpha=0.15, linewidth=0)
+        said = spoken(name) if whose[name] == name else name
+        axes.plot(rounds, mean, label=f"{said}: {mean[-1]:.1f} %", **_stroke(ink))
     _ceiling(axes, ceiling)
     seeds = max(len(histories) for histories in curves.values())
-    _finish(axes, f"Delivered model, mean and deviation over {seeds} seed{'s' if seeds > 1 else ''}")
+    over = f": mean and deviation over {seeds} seeds" if seeds > 1 else ""
+    _finish(axes, f"How often the delivered model is right{over}")
     return figure
+
+
+def _stroke(ink: Ink) -> dict[str, Any]:
+    """The ink as keywords of matplotlib's, whose dashes are in units of the width of the line."""
+    width = STRETCH * ink.width
+    dashes = [float(length.removesuffix("px")) * STRETCH / width for length in ink.dash.split(",") if length]
+    style = (0, dashes) if dashes else "solid"
+    # The strongest line lies on top.
+    return {"color": ink.light, "linewidth": width, "linestyle": style, "zorder": 2 + 0.1 * ink.width}
 
 
 def _delivered(history: pl.DataFrame) -> np.ndarray:
@@ -92,9 +103,7 @@ def _ceiling(axes: Any, ceiling: float | None) -> None:
     if ceiling is not None and ceiling < 1:
         axes.axhline(
             100 * ceiling,
-            color=INK,
-            linestyle=(0, (4, 3)),
-            linewidth=1,
+            **_stroke(CEILING),
             label=f"ceiling of client-only training: {ceiling:.1%}",
         )
 

@@ -5,16 +5,19 @@ from typing import Any
 
 import polars as pl
 
-from safari.report.page import Curves, Entry, Page, Table
-from safari.report.sweep_page import ACCURACY, MOST_LINES, ROUNDS, line_of
+from safari.report.class_blocks import class_blocks
+from safari.report.colours import spoken
+from safari.report.findings import findings
+from safari.report.page_blocks import Block, Entry, Page, Table
+from safari.report.settings import Settings
+from safari.report.sweep_figures import curves
 
 Row = dict[str, Any]
 NUMBERS = {
     "seed": ("seed", 1, "d"),
-    "delivered": ("accuracy", 100, ".2f"),
-    "after the last round": ("accuracy_round", 100, ".2f"),
-    "mean of the last ten": ("accuracy_round_last10", 100, ".2f"),
-    "client ceiling": ("accuracy_ceiling", 100, ".2f"),
+    "accuracy": ("accuracy", 100, ".2f"),
+    "last round": ("accuracy_round", 100, ".2f"),
+    "ceiling": ("accuracy_ceiling", 100, ".1f"),
     "client rounds": ("client_rounds", 1, "d"),
     "server rounds": ("server_rounds", 1, "d"),
     "idle rounds": ("idle_rounds", 1, "d"),
@@ -27,22 +30,31 @@ NUMBERS = {
 def finished_page(title: str, results: pl.DataFrame, spec: str, facts: dict[str, str]) -> Page:
     """`results` has a row a run, each under the name that it has in `run`."""
     runs = list(results.iter_rows(named=True))
-    blocks: tuple[Table | Curves, ...] = (_numbers(runs), *_settings(runs), *_curves(runs))
-    return Page(title, f"{len(runs)} finished runs side by side", blocks, spec, facts)
+    settings = Settings.of_runs({run["run"]: run for run in runs})
+    blocks: tuple[Block, ...] = (
+        findings(settings, []),
+        _numbers(runs),
+        *_settings(runs),
+        *class_blocks(settings),
+        *curves(settings),
+    )
+    return Page(title, f"{len(runs)} finished runs, simulated or deployed", blocks, spec, facts)
 
 
 def _numbers(runs: list[Row]) -> Table:
+    diverged = any(run["diverged_at"] is not None for run in runs)
     rows = tuple(
         (
             Entry(run["run"]),
-            Entry(json.loads(run["settings"])["algorithm.name"]),
+            Entry(spoken(json.loads(run["settings"])["algorithm.name"])),
             *(_entry(run[column], scale, form) for column, scale, form in NUMBERS.values()),
-            Entry("" if run["diverged_at"] is None else f"in round {run['diverged_at']}"),
+            *([Entry("" if run["diverged_at"] is None else f"in round {run['diverged_at']}")] * diverged),
         )
         for run in runs
     )
-    columns = ("run", "algorithm", *NUMBERS, "diverged")
-    return Table("runs", "Runs", "Test accuracy in %, a row a run.", columns, rows)
+    columns = ("run", "algorithm", *NUMBERS, *["diverged"] * diverged)
+    caption = "Accuracy of the delivered model and of that after the last round, on the test set, in %."
+    return Table("runs", "Run by run", caption, columns, rows)
 
 
 def _entry(value: float | None, scale: float, form: str) -> Entry:
@@ -64,16 +76,3 @@ def _settings(runs: list[Row]) -> list[Table]:
 
 def _written(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
-
-
-def _curves(runs: list[Row]) -> list[Curves]:
-    drawn = [run for run in runs if run["curve_round"] and run["diverged_at"] is None]
-    if not drawn:
-        return []
-    lines = tuple(line_of(run["run"], [run]) for run in drawn[:MOST_LINES])
-    caption = "The delivered model of each run."
-    if len(lines) < len(runs):
-        caption += f" {len(lines)} of {len(runs)} runs are drawn; the table has all."
-    ends = "; ".join(f"{line.label}: {line.mean[-1]:.1f} %" for line in lines)
-    alt = f"Test accuracy over the rounds. At the end, {ends}."
-    return [Curves("curves", "Accuracy over the rounds", caption, alt, ROUNDS, ACCURACY, lines)]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from rich.table import Table
 
-from safari.report.curves import COLOURS, GRID, INK
+from safari.report.colours import COLOURS, GRID, INK
 from safari.theory.generalization import Problem
 from safari.theory.relations import mixture_alpha
 from safari.theory.thresholds import MOST_TOGETHER, RATE_SLACK, Line, Point, crossing

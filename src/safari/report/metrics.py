@@ -3,11 +3,11 @@
 from rich.table import Table
 
 from safari.engine.metrics import Metrics
-from safari.report.tables import percent
+from safari.report.tables import client_spread, client_table, percent
 
 
-def metrics_tables(metrics: Metrics) -> tuple[Table, Table]:
-    """The averages, then a row a class."""
+def metrics_tables(metrics: Metrics) -> list[Table]:
+    """The averages, then a row a class, then a row a client where clients are known."""
     averages = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = {
         "accuracy": percent(metrics.accuracy),
@@ -17,6 +17,9 @@ def metrics_tables(metrics: Metrics) -> tuple[Table, Table]:
         "loss": f"{metrics.loss:.4f}",
         "samples": str(sum(metrics.support)),
     }
+    found = metrics.to_dict()
+    if metrics.clients is not None:
+        rows["accuracy by client"] = client_spread(found)
     for name, value in rows.items():
         averages.add_row(name, value)
     classes = Table(title="By class", title_justify="left")
@@ -24,6 +27,7 @@ def metrics_tables(metrics: Metrics) -> tuple[Table, Table]:
     for name in ("samples", "named", "recall", "precision", "F1"):
         classes.add_column(name, justify="right")
     for row in metrics.table().iter_rows(named=True):
-        shares = [percent(row[name]) for name in ("recall", "precision", "f1")]
+        shares = [percent(row[name], "-") for name in ("recall", "precision", "f1")]
         classes.add_row(row["class"], str(row["samples"]), str(row["named"]), *shares)
-    return averages, classes
+    clients = client_table(found)
+    return [averages, classes, *([] if clients is None else [clients])]

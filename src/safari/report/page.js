@@ -44,18 +44,19 @@ function curves(figure, { xLabel, lines }) {
   const shown = [...figure.querySelectorAll(".legend input")].map((input) => input.checked);
   const styles = [...figure.querySelectorAll(".swatch")].map((swatch) => getComputedStyle(swatch));
   const traces = lines.map((line, index) => {
-    const { stroke, strokeDasharray } = styles[index];
+    const { stroke, strokeDasharray, strokeWidth } = styles[index];
     const common = { type: "scatter", mode: "lines", legendgroup: String(index), visible: shown[index] };
     const dash = strokeDasharray === "none" ? "solid" : strokeDasharray;
     return [
       { ...common, ...outline(line), fill: "toself", fillcolor: faint(stroke), line: { width: 0 }, hoverinfo: "skip",
         showlegend: false },
       { ...common, x: line.x, y: line.mean, text: line.texts, name: plain(line.label), hovertemplate: "%{text}",
-        line: { color: stroke, width: 2, dash } },
+        line: { color: stroke, width: parseFloat(strokeWidth), dash } },
     ];
   });
-  // All bands lie beneath all lines.
-  const data = [...traces.map(([band]) => band), ...traces.map(([, line]) => line)];
+  // All bands lie beneath all lines, and the strongest line lies on top.
+  const strokes = traces.map(([, line]) => line).sort((one, two) => one.line.width - two.line.width);
+  const data = [...traces.map(([band]) => band), ...strokes];
   const xaxis = { unifiedhovertitle: { text: `${plain(xLabel)} %{x}` }, spikecolor: colour("muted"), spikethickness: 1,
     spikedash: "solid" };
   // A finger that starts on a figure means to scroll the page.
@@ -82,7 +83,7 @@ function outline({ x, low, high }) {
   return shape;
 }
 
-function heat(figure, { x, y, xLabel, yLabel, values, texts }) {
+function heat(figure, { x, y, xLabel, yLabel, values, texts, shades }) {
   const named = texts.map((row, i) => row.map((text, j) =>
     plain(`${yLabel}: ${y[i]}\n${xLabel}: ${x[j]}\n${text}`).replaceAll("\n", "<br>")));
   const inCells = texts.map((row, i) => row.map((text, j) => (values[i][j] === null ? "" : text)));
@@ -93,7 +94,7 @@ function heat(figure, { x, y, xLabel, yLabel, values, texts }) {
     data: [{ type: "heatmap", z: values, xgap: 2, ygap: 2, showscale: false,
       text: inCells, texttemplate: "%{text}", textfont: { size: 13, color: colour("ink") },
       customdata: named, hovertemplate: "%{customdata}<extra></extra>", hoverongaps: false,
-      ...scale(values.flat().filter((value) => value !== null)) }],
+      ...scale(values.flat().filter((value) => value !== null), shades) }],
     layout: { hovermode: "closest", dragmode: false, xaxis: ticks(x), yaxis: { ...ticks(y), autorange: "reversed" },
       ...gaps(values) },
   };
@@ -111,15 +112,38 @@ function gaps(values) {
 }
 
 // Numbers of both signs are differences: zero is neutral and the two signs have two colours.
-function scale(values) {
+function scale(values, shades) {
   const [less, none, more] = ["heat-less", "heat-low", "heat-more"].map(colour);
   const size = Math.max(...values.map(Math.abs));
-  return Math.min(...values) < 0 && Math.max(...values) > 0
-    ? { zmin: -size, zmax: size, colorscale: [[0, less], [.5, none], [1, more]] }
-    : { colorscale: [[0, none], [1, more]] };
+  if (Math.min(...values) < 0 && Math.max(...values) > 0)
+    return { zmin: -size, zmax: size, colorscale: [[0, less], [.5, none], [1, more]] };
+  return { colorscale: shades.map(([place, strength]) => [place, mixed(none, more, strength)]) };
 }
 
-const KINDS = { curves, heat };
+function mixed(one, two, share) {
+  const [from, to] = [one, two].map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+  return `rgb(${from.map((part, i) => Math.round(part + share * (to[i] - part))).join(", ")})`;
+}
+
+const SIGNS = ["circle-open", "square-open", "triangle-up-open"];
+
+function points(figure, { groups }) {
+  const shown = [...figure.querySelectorAll(".legend input")].map((input) => input.checked);
+  const strokes = [...figure.querySelectorAll(".swatch")].map((swatch) => getComputedStyle(swatch).stroke);
+  const data = groups.map((group, index) => ({
+    type: "scatter", mode: "markers+text", visible: shown[index], name: "",
+    x: group.map(({ x }) => x), y: group.map(({ mean }) => mean),
+    text: group.map(({ label, named }) => (named ? plain(label) : "")), textposition: "top center",
+    textfont: { size: 12, color: colour("ink") },
+    customdata: group.map(({ text }) => plain(text)), hovertemplate: "%{customdata}<extra></extra>",
+    marker: { symbol: SIGNS[index % SIGNS.length], size: 9, color: strokes[index], line: { width: 2 } },
+    error_y: { type: "data", symmetric: false, color: faint(strokes[index]), thickness: 2, width: 0,
+      array: group.map(({ mean, high }) => high - mean), arrayminus: group.map(({ mean, low }) => mean - low) },
+  }));
+  return { data, layout: { hovermode: "closest", dragmode: false } };
+}
+
+const KINDS = { curves, heat, points };
 
 function build(figure, size = {}) {
   const drawing = JSON.parse(figure.querySelector("script").textContent);

@@ -2,37 +2,45 @@
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
-from safari.report.page_blocks import Curves, Heat, Line
+import numpy as np
 
+from safari.report.page_blocks import Curves, Heat, Line, Points
+
+Figure: TypeAlias = Curves | Heat | Points
 MISSING = "missing"
 MOST_DECIMALS = 6
 TOO_LONG = 1e9
+STOPS = 9
 
 
-def drawing(block: Curves | Heat) -> dict[str, Any]:
+def drawing(block: Figure) -> dict[str, Any]:
     """What `page.js` needs in order to draw the block, as JSON can hold it."""
     labels = {"xLabel": block.x_label, "yLabel": block.y_label}
+    if isinstance(block, Points):
+        return labels | _points(block)
     return labels | (_curves(block) if isinstance(block, Curves) else _heat(block))
 
 
-def data_rows(block: Curves | Heat) -> list[tuple[str, list[str]]]:
+def data_rows(block: Figure) -> list[tuple[str, list[str]]]:
     """The rows of the table: the name of the row and its numbers, as they are written."""
+    if isinstance(block, Points):
+        return _point_rows(block)
     return _curve_rows(block) if isinstance(block, Curves) else _heat_rows(block)
 
 
 def _curve_rows(block: Curves) -> list[tuple[str, list[str]]]:
-    """A row for each x: mean, low and high of every line; lines may have been measured at different x."""
+    """A row for each x: the mean of every line, and its band; lines may have been measured at different x."""
     decimals = _decimals(_numbers(block))
-    lines = [
-        {x: bounds for x, *bounds in zip(line.x, line.mean, line.low, line.high, strict=True)}
+    columns = [
+        dict(zip(line.x, values, strict=True))
         for line in block.lines
+        for values in ((line.mean, line.low, line.high) if line.has_band else (line.mean,))
     ]
-    nothing = [math.nan] * 3
     return [
-        (f"{x:.10g}", [_written(value, decimals) for line in lines for value in line.get(x, nothing)])
-        for x in sorted(set().union(*lines))
+        (f"{x:.10g}", [_written(column.get(x), decimals) for column in columns])
+        for x in sorted(set().union(*columns))
     ]
 
 
@@ -42,6 +50,39 @@ def _heat_rows(block: Heat) -> list[tuple[str, list[str]]]:
         (name, [_written(value, decimals) for value in row])
         for name, row in zip(block.y, block.values, strict=True)
     ]
+
+
+def _point_rows(block: Points) -> list[tuple[str, list[str]]]:
+    decimals = _decimals(_numbers(block))
+    return [
+        (
+            one.label,
+            [one.group, f"{one.x:.10g}", *(_written(at, decimals) for at in (one.mean, one.low, one.high))],
+        )
+        for one in block.points
+    ]
+
+
+def _points(block: Points) -> dict[str, Any]:
+    decimals = _decimals(_numbers(block))
+    return {
+        "groups": [
+            [
+                {
+                    "label": one.label,
+                    "named": one.named,
+                    "x": _finite(one.x),
+                    "mean": _finite(one.mean),
+                    "low": _finite(one.low),
+                    "high": _finite(one.high),
+                    "text": f"{one.label}: {_point(one.mean, one.low, one.high, decimals)}",
+                }
+                for one in block.points
+                if one.group == group
+            ]
+            for group in block.groups
+        ]
+    }
 
 
 def _curves(block: Curves) -> dict[str, Any]:
@@ -64,12 +105,35 @@ def _heat(block: Heat) -> dict[str, Any]:
     return {
         "x": block.x,
         "y": block.y,
+        "shades": _shades(_numbers(block)),
         "values": [[_finite(value) for value in row] for row in block.values],
         "texts": [[_typeset(text) for text in row] for _, row in _heat_rows(block)],
     }
 
 
-def _numbers(block: Curves | Heat) -> list[float]:
+def _shades(values: list[float]) -> list[tuple[float, float]]:
+    """How strong a colour is along the scale of a heat map, from 0 to 1 at places from 0 to 1.
+
+    Half by the number, half by its place in the order: were it by the number alone, one cell far from
+    all others would leave these in one colour.
+    """
+    if not values or min(values) == max(values):
+        return [(0.0, 0.0), (1.0, 1.0)]
+    low, high = min(values), max(values)
+    ranks = np.linspace(0, 1, STOPS)
+    places = (np.quantile(values, ranks) - low) / (high - low)
+    apart = np.append(True, np.diff(places) > 0)
+    apart[-1], places[-1] = True, 1.0
+    return [
+        (place, (place + rank) / 2)
+        for place, rank, kept in zip(places.tolist(), ranks.tolist(), apart, strict=True)
+        if kept
+    ]
+
+
+def _numbers(block: Figure) -> list[float]:
+    if isinstance(block, Points):
+        return [value for one in block.points if (value := _finite(one.mean)) is not None]
     values: Iterable[float | None] = (
         (value for line in block.lines for value in (*line.mean, *line.low, *line.high))
         if isinstance(block, Curves)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from rich.table import Table
 
-from safari.report.curves import COLOURS, GRID, INK
+from safari.report.colours import COLOURS, GRID, INK
 from safari.report.statistics import Estimate, estimate
 from safari.theory.rates import Case
 

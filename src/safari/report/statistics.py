@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import stdtrit
@@ -24,6 +24,11 @@ class Estimate:
     deviation: float
     low: float
     high: float
+
+    def within(self, least: float, most: float) -> "Estimate":
+        """The same for values that cannot lie beyond these bounds: so neither does the interval."""
+        low, high = (min(max(end, least), most) for end in (self.low, self.high))
+        return replace(self, low=low, high=high) if self.count > 1 else self
 
 
 def deviation(values: Sequence[float] | np.ndarray) -> float | np.ndarray:

@@ -1,215 +1,166 @@
-"""The report page of a sweep: statistics, paired differences, curves, heat maps."""
+"""The report page of a sweep or a comparison: findings, numbers, differences, classes, curves, clients."""
 
-from collections import Counter
+import math
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from safari.report.class_blocks import class_blocks, findings
-from safari.report.page import Curves, Entry, Heat, Line, Page, Table, Text
-from safari.report.statistics import band
-from safari.report.sweeps import ALGORITHM, differences, grouped, points, short, varied
+from safari.report.class_blocks import class_blocks
+from safari.report.client_blocks import who_took_part
+from safari.report.colours import algorithm_inks, spoken
+from safari.report.findings import findings, known_metrics
+from safari.report.metric_names import Metric
+from safari.report.page_blocks import Bar, Bars, Block, Entry, Group, Page, Table, Text
+from safari.report.settings import Settings, entry_of
+from safari.report.sweep_figures import ceiling_of, curves, heats, responses
+from safari.report.sweeps import METHODS, differences, short, varied
 from safari.report.tables import mean_deviation
 
-MOST_LINES, MOST_FIGURES, MOST_NAMED = 10, 8, 12
-ROUNDS, ACCURACY = "round", "test accuracy in %"
+MOST_BARS, MOST_FIRST = 24, 12
+"""More differences are a table; the table of more settings comes last."""
 
 
 def sweep_page(
     title: str, results: pl.DataFrame, missing: list[str], spec: str, facts: dict[str, str]
 ) -> Page:
-    """Everything that the finished runs show; which are missing is said first."""
+    """Everything that the finished runs show; which are missing is said at the top."""
     planned = len(results) + len(missing)
-    blocks: list[Table | Curves | Heat | Text] = [_state(results, missing)]
-    if len(results):
-        blocks += [*findings(results), _statistics(results), *class_blocks(results)]
-        blocks += [*_differences(results), *_responses(results), *_heats(results), *_curves(results)]
-    subtitle = f"{len(results)} of {planned} runs finished"
-    return Page(title, subtitle, tuple(blocks), spec, facts)
-
-
-def line_of(label: str, runs: list[dict[str, Any]]) -> Line:
-    """The delivered model over the rounds: mean over the runs, band of one deviation."""
-    length = min(len(run["curve_round"]) for run in runs)
-    mean, low, high = band([100 * np.array(run["curve_accuracy"][:length]) for run in runs])
-    rounds = runs[0]["curve_round"][:length]
-    return Line(label, tuple(rounds), tuple(mean.tolist()), tuple(low.tolist()), tuple(high.tolist()))
-
-
-def _state(results: pl.DataFrame, missing: list[str]) -> Text:
-    said = [
-        f"{len(missing)} runs are missing; nothing stands for them." if missing else "All runs are finished."
+    subtitle = f"{len(results)} of {planned} runs finished" if missing else f"{planned} runs"
+    if not len(results):
+        said = (f"{len(missing)} runs are missing: {'; '.join(missing[:6])}.",)
+        return Page(title, subtitle, (Text("findings", "Findings", said),), spec, facts)
+    settings = Settings.of(results)
+    table = [_side_by_side(settings)] if settings.names else []
+    many = len(settings.all) > MOST_FIRST
+    blocks: list[Block] = [
+        findings(settings, missing),
+        *([] if many else table),
+        *_differences(settings, results),
+        *heats(settings),
+        *responses(settings),
+        *class_blocks(settings),
+        *curves(settings),
+        *who_took_part(settings),
+        *(table if many else []),
     ]
-    if missing:
-        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
-        said.append(f"Missing: {'; '.join(missing[:MOST_NAMED])}{more}.")
-    diverged = int(results["diverged_at"].is_not_null().sum()) if len(results) else 0
-    if diverged:
-        said.append(f"{diverged} runs diverged; they are counted, and left out of all numbers.")
-    return Text("state", "State", tuple(said))
+    return Page(title, subtitle + _runs(settings), tuple(blocks), spec, facts)
 
 
-def _statistics(results: pl.DataFrame) -> Table:
-    groups = grouped(results)
-    settings = groups.columns[: groups.columns.index("runs")]
+def _runs(settings: Settings) -> str:
+    """What the runs are, in words."""
+    rounds = {run.get("rounds") for setting in settings.all for run in setting.runs}
+    apart = f"; {len(settings.all)} settings" if len(settings.all) > 1 else ""
+    seeds = f", {settings.seeds} seeds" if settings.seeds > 1 else ""
+    long = f", {next(iter(rounds))} rounds each" if len(rounds) == 1 and None not in rounds else ""
+    return f"{apart}{seeds}{long}"
+
+
+def _side_by_side(settings: Settings) -> Table:
+    """A row a setting, a column a metric; what is the same for all stands in the caption."""
+    metrics = known_metrics(settings)
+    diverged = any(len(setting.sound) < len(setting.runs) for setting in settings.all)
+    counts = {len(setting.runs) for setting in settings.all}
+    ceilings = [_mean_ceiling(setting.runs) for setting in settings.all]
+    one = ceiling_of(list(settings.all))
+    bounded = one is None and any(ceiling is not None and ceiling < 100 for ceiling in ceilings)
     rows = tuple(
         (
-            *(_setting(row[name]) for name in settings),
-            Entry(str(row["runs"]), row["runs"]),
-            Entry(mean_deviation(row["mean"], row["deviation"]), row["mean"]),
-            Entry("" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}", row["low"]),
-            Entry(mean_deviation(row["last"], row["last_deviation"]), row["last"]),
-            Entry("unknown" if row["ceiling"] is None else f"{row['ceiling']:.1f}", row["ceiling"]),
-            Entry(str(row["diverged"]), row["diverged"]),
+            *setting.entries,
+            *(_score(setting.estimate(metric)) for metric in metrics),
+            *([Entry("unknown" if ceiling is None else f"{ceiling:.1f}", ceiling)] * bounded),
+            *([Entry(str(len(setting.runs)), len(setting.runs))] * (len(counts) > 1)),
+            *([Entry(str(len(setting.runs) - len(setting.sound)))] * diverged),
         )
-        for row in groups.iter_rows(named=True)
+        for setting, ceiling in zip(settings.all, ceilings, strict=True)
     )
-    columns = ("runs", "accuracy", "95 % interval", "after the last round", "client ceiling", "diverged")
-    caption = "Test accuracy in % of the delivered model: mean and deviation over the seeds."
-    return Table("statistics", "Statistics", caption, (*settings, *columns), rows)
+    last = ["client ceiling"] * bounded + ["runs"] * (len(counts) > 1) + ["diverged"] * diverged
+    over = f": mean and deviation over {settings.seeds} seeds" if settings.seeds > 1 else ""
+    caption = f"The delivered model on the test set, in %{over}."
+    if one is not None and one < 100:
+        caption += f" Training on clients alone can reach {one:.1f} %."
+    columns = (*settings.names, *(metric.title for metric in metrics), *last)
+    return Table("statistics", "Side by side", caption, columns, rows)
 
 
-def _differences(results: pl.DataFrame) -> list[Table]:
-    apart = differences(results)
-    if apart is None:
+def _mean_ceiling(runs: list[dict[str, Any]]) -> float | None:
+    known = [run["accuracy_ceiling"] for run in runs if run["accuracy_ceiling"] is not None]
+    return 100 * sum(known) / len(known) if known else None
+
+
+def _score(found: Any) -> Entry:
+    if found is None:
+        return Entry("missing")
+    if math.isnan(found.deviation):
+        return Entry(f"{found.mean:.2f}", found.mean)
+    hint = f"95 % interval {found.low:.2f} to {found.high:.2f}, {found.count} runs"
+    return Entry(mean_deviation(found.mean, found.deviation), found.mean, hint=hint)
+
+
+def _differences(settings: Settings, results: pl.DataFrame) -> list[Bars | Table]:
+    """Each algorithm against the first, by each metric; bars where they are few."""
+    metrics = known_metrics(settings)
+    found = [(metric, differences(results, (metric,))) for metric in metrics]
+    known = [(metric, table) for metric, table in found if table is not None]
+    if not known:
         return []
-    settings = apart.columns[: apart.columns.index("runs")]
+    place = _method(results)
+    first = spoken(str(known[0][1][place][0]).rpartition(" - ")[2])
+    title = f"Against {first}"
+    caption = f"Differences to {first} in points"
+    if settings.seeds > 1:
+        caption += ", seed by seed: both sides saw the same clients in the same rounds. Dots are means over "
+        caption += f"{settings.seeds} seeds, lines 95 % intervals; a line across zero is no difference."
+    else:
+        caption += " for one seed; how much of that is chance is not known."
+    if sum(map(len, (table for _, table in known))) > MOST_BARS:
+        return [_difference_table(title, caption, known)]
+    return [_difference_bars(title, caption, results, known, settings)]
+
+
+def _method(results: pl.DataFrame) -> str:
+    """The column of `differences` that says which method is compared with which."""
+    keys = varied(results)
+    return short(keys)[keys.index(next(key for key in METHODS if key in keys))]
+
+
+def _difference_bars(
+    title: str,
+    caption: str,
+    results: pl.DataFrame,
+    known: list[tuple[Metric, pl.DataFrame]],
+    settings: Settings,
+) -> Bars:
+    place = _method(results)
+    methods = [str(row[place]).split(" - ")[0] for _, table in known for row in table.iter_rows(named=True)]
+    inks = algorithm_inks([*(setting.algorithm for setting in settings.all), *methods])
+    groups = []
+    for metric, table in known:
+        rows = list(table.iter_rows(named=True))
+        groups.append(Group(metric.title, "", tuple(_difference_bar(row, place, inks) for row in rows)))
+    columns = ("difference", "95 % interval")
+    return Bars("differences", title, caption, "metric", columns, tuple(groups))
+
+
+def _difference_bar(row: dict[str, Any], place: str, inks: Any) -> Bar:
+    names = list(row)[: list(row).index("runs")]
+    algorithm = row[place].rpartition(" - ")[0]
+    words = [spoken(algorithm) if name == place else f"{name} = {row[name]}" for name in names]
+    between = "one seed" if row["low"] is None else f"{row['low']:+.1f} to {row['high']:+.1f}"
+    texts = (f"{row['mean']:+.2f}", between)
+    return Bar(", ".join(words), row["mean"], texts, row["low"], row["high"], inks[algorithm])
+
+
+def _difference_table(title: str, caption: str, known: list[tuple[Metric, pl.DataFrame]]) -> Table:
     rows = tuple(
         (
-            *(_setting(row[name]) for name in settings),
-            Entry(str(row["runs"]), row["runs"]),
+            Entry(metric.title),
+            *(entry_of(name, row[name]) for name in list(row)[: list(row).index("runs")]),
             Entry(f"{row['mean']:+.2f}", row["mean"], shade=row["mean"]),
             Entry("" if row["low"] is None else f"{row['low']:+.2f} to {row['high']:+.2f}", row["low"]),
         )
-        for row in apart.iter_rows(named=True)
+        for metric, table in known
+        for row in table.iter_rows(named=True)
     )
-    caption = "In points, seed by seed: both sides saw the same clients in the same rounds."
-    columns = (*settings, "runs", "difference", "95 % interval")
-    return [Table("differences", "Paired differences", caption, columns, rows)]
-
-
-def _curves(results: pl.DataFrame) -> list[Curves]:
-    """Accuracy over the rounds: one figure, or several where lines would be too many."""
-    names = short(varied(results))
-    found = {
-        key: kept
-        for key, runs in points(results).items()
-        if (kept := [run for run in runs if run["diverged_at"] is None and run["curve_round"]])
-    }
-    split = _split(list(found), len(names))
-    figures: dict[Any, dict[str, list[dict[str, Any]]]] = {}
-    for key, runs in found.items():
-        shown = [
-            f"{name} = {value}"
-            for place, (name, value) in enumerate(zip(names, key, strict=True))
-            if place != split
-        ]
-        label = ", ".join(shown) or "all runs"
-        figures.setdefault(None if split is None else key[split], {})[label] = runs
-    return [
-        _figure(number, "" if split is None else f", {names[split]} = {value}", lines)
-        for number, (value, lines) in enumerate(figures.items())
-    ]
-
-
-def _split(keys: list[tuple[Any, ...]], settings: int) -> int | None:
-    """By which setting to split figures: the fewest, none with too many lines if that can be."""
-    if len(keys) <= MOST_LINES or settings < 2:
-        return None
-    sizes = [Counter(key[place] for key in keys) for place in range(settings)]
-    fits = [
-        place
-        for place, found in enumerate(sizes)
-        if max(found.values()) <= MOST_LINES and len(found) <= MOST_FIGURES
-    ]
-    return min(fits or range(settings), key=lambda place: len(sizes[place]))
-
-
-def _figure(number: int, where: str, lines: dict[str, list[dict[str, Any]]]) -> Curves:
-    chosen = list(lines)
-    if len(chosen) > MOST_LINES:
-        chosen = [chosen[round(place)] for place in np.linspace(0, len(chosen) - 1, MOST_LINES)]
-    drawn = tuple(line_of(label, lines[label]) for label in chosen)
-    ends = "; ".join(f"{line.label}: {line.mean[-1]:.1f} %" for line in drawn)
-    caption = "The delivered model: mean over the seeds, band of one deviation."
-    if len(chosen) < len(lines):
-        caption += f" {len(chosen)} of {len(lines)} lines are drawn; the tables have all."
-    return Curves(
-        f"curves{number}",
-        "Accuracy over the rounds" + where,
-        caption,
-        f"Test accuracy over the rounds. At the end, {ends}.",
-        ROUNDS,
-        ACCURACY,
-        drawn,
-    )
-
-
-def _responses(results: pl.DataFrame) -> list[Curves]:
-    """Final accuracy over the number that has the most values, a line for each of the others."""
-    groups = grouped(results).filter(pl.col("mean").is_not_null())
-    settings = groups.columns[: groups.columns.index("runs")]
-    numbers = [name for name in settings if groups[name].dtype.is_numeric() and groups[name].n_unique() > 2]
-    if not numbers:
-        return []
-    across = max(numbers, key=lambda name: groups[name].n_unique())
-    others = [name for name in settings if name != across]
-    lines: dict[str, list[dict[str, Any]]] = {}
-    for row in groups.sort(across).iter_rows(named=True):
-        label = ", ".join(f"{name} = {row[name]}" for name in others) or "all runs"
-        lines.setdefault(label, []).append(row)
-    drawn = tuple(_response(label, rows, across) for label, rows in list(lines.items())[:MOST_LINES])
-    caption = "The delivered model at the end: mean over the seeds, band of one deviation."
-    if len(drawn) < len(lines):
-        caption += f" {len(drawn)} of {len(lines)} lines are drawn; the tables have all."
-    best = max(groups.iter_rows(named=True), key=lambda row: row["mean"])
-    alt = f"Final test accuracy over {across}. Best: {best['mean']:.1f} % at {across} = {best[across]}."
-    title = f"Final accuracy over {across}"
-    return [Curves("response", title, caption, alt, across, ACCURACY, drawn)]
-
-
-def _response(label: str, rows: list[dict[str, Any]], across: str) -> Line:
-    spread = [row["deviation"] or 0.0 for row in rows]
-    means = [row["mean"] for row in rows]
-    return Line(
-        label,
-        tuple(float(row[across]) for row in rows),
-        tuple(means),
-        tuple(mean - off for mean, off in zip(means, spread, strict=True)),
-        tuple(mean + off for mean, off in zip(means, spread, strict=True)),
-    )
-
-
-def _heats(results: pl.DataFrame) -> list[Heat]:
-    """A heat map where two numbers were swept, one for each algorithm."""
-    groups = grouped(results)
-    settings = groups.columns[: groups.columns.index("runs")]
-    numbers = [name for name in settings if groups[name].dtype.is_numeric()]
-    if len(numbers) != 2 or set(settings) - set(numbers) - {ALGORITHM}:
-        return []
-    several = groups.partition_by(ALGORITHM, as_dict=True) if ALGORITHM in settings else {("",): groups}
-    return [
-        _heat(number, numbers, str(name[0]), part)
-        for number, (name, part) in enumerate(several.items())
-        if len(part) > 2
-    ]
-
-
-def _heat(number: int, numbers: list[str], algorithm: str, part: pl.DataFrame) -> Heat:
-    across, down = numbers[1], numbers[0]
-    x, y = sorted(part[across].unique()), sorted(part[down].unique())
-    means = {(row[down], row[across]): row["mean"] for row in part.iter_rows(named=True)}
-    title = f"Accuracy by {down} and {across}" + (f", {algorithm}" if algorithm else "")
-    best = max(means, key=lambda key: means[key] or 0)
-    alt = f"Heat map of test accuracy. Best: {means[best]:.1f} % at {down} = {best[0]}, {across} = {best[1]}."
-    return Heat(
-        f"heat{number}", title, "Mean test accuracy in % of the delivered model.", alt, across, down,
-        tuple(f"{value:g}" for value in x), tuple(f"{value:g}" for value in y),
-        tuple(tuple(means.get((row, column)) for column in x) for row in y),
-    )  # fmt: skip
-
-
-def _setting(value: Any) -> Entry:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Entry("" if value is None else str(value), float(value) if number else None)
+    names = known[0][1].columns[: known[0][1].columns.index("runs")]
+    columns = ("metric", *names, "difference", "95 % interval")
+    return Table("differences", title, caption, columns, rows)

@@ -12,6 +12,8 @@ from safari.report.statistics import Estimate, estimate, paired
 
 SEEDS = ("train.seed", "data.seed", "participation.seed")
 ALGORITHM = "algorithm.name"
+METHODS = (ALGORITHM, "algorithm.clients.name", "algorithm.server.name")
+"""Settings that say which method is trained; differences are taken over the first of them that is varied."""
 
 
 def varied(results: pl.DataFrame) -> list[str]:
@@ -84,7 +86,7 @@ def _mean_ceiling(runs: list[dict[str, Any]]) -> float | None:
 
 
 def differences(results: pl.DataFrame, metrics: Sequence[Metric] = (ACCURACY,)) -> pl.DataFrame | None:
-    """Each algorithm minus the first, seed by seed; None unless algorithms were swept.
+    """Each method minus the first, seed by seed; None unless methods were swept.
 
     With several metrics the first column says which.
     """
@@ -100,9 +102,10 @@ def differences(results: pl.DataFrame, metrics: Sequence[Metric] = (ACCURACY,)) 
 
 def _differences(results: pl.DataFrame, metric: Metric) -> pl.DataFrame | None:
     names = varied(results)
-    if ALGORITHM not in names:
+    method = next((name for name in METHODS if name in names), None)
+    if method is None:
         return None
-    place = names.index(ALGORITHM)
+    place = names.index(method)
     scores = {key: _scores(runs, metric) for key, runs in points(results).items()}
     first = next(iter(scores))[place]
     rows = []
@@ -115,7 +118,7 @@ def _differences(results: pl.DataFrame, metric: Metric) -> pl.DataFrame | None:
                 {
                     **dict(zip(short(names), label, strict=True)),
                     "runs": difference.count,
-                    **_columns(difference),
+                    **_columns(difference.within(-100, 100) if metric.share else difference),
                 }
             )
     return pl.DataFrame(rows, infer_schema_length=None) if rows else None
@@ -124,14 +127,16 @@ def _differences(results: pl.DataFrame, metric: Metric) -> pl.DataFrame | None:
 def estimate_of(runs: list[dict[str, Any]], column: str) -> Estimate | None:
     """Statistics of a column in percent over the runs that did not diverge; None without any."""
     values = [100 * run[column] for run in runs if run["diverged_at"] is None and run[column] is not None]
-    return estimate(values) if values else None
+    return estimate(values).within(0, 100) if values else None
 
 
 def _estimated(runs: list[dict[str, Any]], metric: Metric) -> Estimate | None:
     """Statistics of a metric over the runs that did not diverge; None where it is not known."""
     values = [metric.of(run) for run in runs if run["diverged_at"] is None]
     known = [metric.scale * value for value in values if value is not None]
-    return estimate(known) if known else None
+    if not known:
+        return None
+    return estimate(known).within(0, 100) if metric.share else estimate(known)
 
 
 def _scores(runs: list[dict[str, Any]], metric: Metric) -> dict[int, float]:

@@ -9,7 +9,7 @@ from rich.table import Table
 from safari.report.metric_names import ACCURACY, Metric
 from safari.report.statistics import is_tie
 
-MOST_CLASSES_SHOWN = 20
+MOST_CLASSES_SHOWN = MOST_CLIENTS_SHOWN = 20
 
 
 def summary_table(summary: dict[str, Any]) -> Table:
@@ -28,10 +28,12 @@ def summary_table(summary: dict[str, Any]) -> Table:
             for kind in ("client", "server", "both", "idle")
             if summary[f"{kind}_rounds"]
         ),
-        "sent to clients": _megabytes(summary["bytes_down"]),
-        "sent back": _megabytes(summary["bytes_up"]),
+        "sent to clients": f"{_megabytes(summary['bytes_down'])} MB",
+        "sent back": f"{_megabytes(summary['bytes_up'])} MB",
         "time": f"{summary['train_seconds']:.1f} s training, {summary['compile_seconds']:.1f} s compiling",
     }
+    if summary.get("worst_client") is not None:
+        rows["accuracy by client"] = client_spread(summary)
     if "diagnostics_seconds" in summary:
         rows["time"] += f", {summary['diagnostics_seconds']:.1f} s diagnostics"
     if "gradient_floor" in summary:
@@ -59,7 +61,7 @@ def comparison_table(comparison: pl.DataFrame, metrics: Sequence[Metric]) -> Tab
             *(_mean(row, one.name, one.scale) for one in metrics),
             _mean(row, "accuracy_round"),
             _mean({**row, "accuracy_ceiling_std": None}, "accuracy_ceiling"),
-            f"{row['bytes_up_mean'] / 1e6:.1f}",
+            _megabytes(row["bytes_up_mean"]),
         )
     return table
 
@@ -105,6 +107,40 @@ def class_table(summary: dict[str, Any]) -> Table | None:
     return table
 
 
+def client_spread(summary: dict[str, Any]) -> str:
+    """How far the clients lie apart, in words."""
+    worst, low, middle, high = (
+        percent(summary[f"{name}_client_accuracy"])
+        for name in ("worst", "lower_quartile", "median", "upper_quartile")
+    )
+    return f"worst {worst} ({summary['worst_client']}), quartiles {low} to {high}, median {middle}"
+
+
+def client_table(summary: dict[str, Any]) -> Table | None:
+    """The delivered model client by client; None if no client is known.
+
+    `summary` may also be metrics as a dictionary. Of many clients, those that do worst, the worst first.
+    """
+    clients = summary.get("clients")
+    if clients is None:
+        return None
+    shown, title = list(clients), "By client: the model on each client's own samples"
+    if len(clients) > MOST_CLIENTS_SHOWN:
+        shown = sorted(clients, key=lambda name: clients[name]["accuracy"])[:MOST_CLIENTS_SHOWN]
+        title = f"The {len(shown)} of {len(clients)} clients for which the model does worst"
+    told = "takes_part" in clients[shown[0]]
+    table = Table(title=title, title_justify="left")
+    table.add_column("client")
+    for name in ("samples", "accuracy", "balanced accuracy", *(("takes part",) if told else ())):
+        table.add_column(name, justify="right")
+    for name in shown:
+        one = clients[name]
+        shares = (percent(one[key]) for key in ("accuracy", "balanced_accuracy"))
+        come = (("yes" if one["takes_part"] else "never"),) if told else ()
+        table.add_row(name, str(one["samples"]), *shares, *come)
+    return table
+
+
 def percent(share: float | None, otherwise: str = "unknown") -> str:
     return otherwise if share is None else f"{100 * share:.2f} %"
 
@@ -113,23 +149,29 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4f}"
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"
+def _megabytes(size: float) -> str:
+    """With one digit that is not 0 at the least."""
+    return f"{size / 1e6:.1f}" if size == 0 or size >= 1e5 else f"{size / 1e6:.1g}"
 
 
 def plan_table(groups: pl.DataFrame) -> Table:
     """What a sweep would do: a row a compiled program."""
     runs = int(groups["runs"].sum())
-    table = Table(title=f"{runs} runs, {len(groups)} programs", title_justify="left")
+    title = f"{_counted(runs, 'run')}, {_counted(len(groups), 'program')}"
+    table = Table(title=title, title_justify="left")
     for name in ("data", "model", "algorithm"):
         table.add_column(name)
     for name in ("clients a round", "rounds", "runs", "side by side", "memory"):
         table.add_column(name, justify="right")
     for row in groups.iter_rows(named=True):
         numbers = (row["places"], row["rounds"], row["runs"], row["side_by_side"])
-        memory = f"{row['bytes'] / 1e6:,.0f} MB"
+        memory = f"{max(row['bytes'] / 1e6, 1):,.0f} MB"
         table.add_row(row["data"], row["model"], row["algorithm"], *(f"{n:,}" for n in numbers), memory)
     return table
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def sweep_table(groups: pl.DataFrame, metrics: Sequence[Metric] = (ACCURACY,)) -> Table:

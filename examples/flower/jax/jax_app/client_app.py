@@ -1,4 +1,4 @@
-"""A client: the partition of spec.toml that its node is told to be."""
+"""A client of spec.toml: the server says which one a node is."""
 
 from pathlib import Path
 

@@ -28,6 +28,9 @@ class ByColumn(Partition):
         if dataset.client is None:
             raise InputError("partition", self, f"{dataset.name} has no client column")
         client = np.asarray(dataset.client)
+        pool = np.sort(
+            pool
+        )  # a client's samples as they lie in its file: a node of a fleet knows no other order
         order = pool[np.argsort(client[pool], kind="stable")]
         counts = np.bincount(client[pool], minlength=client.max() + 1)
         if not counts.min():

@@ -1,5 +1,6 @@
 """Files of tables by their endings, and folders that hold one file a client."""
 
+import codecs
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,27 +14,53 @@ from safari.data.reading.options import CLIENT, Options
 from safari.data.samples import Samples, check_known, numbered
 from safari.errors import InputError, check
 
+LONGEST_HEADER = 1 << 20
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""What a packed file begins with; polars unpacks it, whatever it is called."""
+NOT_UTF_8 = "it is not UTF-8; save it as such, in Excel as CSV UTF-8"
+SAID = {
+    "invalid utf-8": NOT_UTF_8,
+    "found more fields than defined": "a row has more values than the first line has names",
+}
+"""What polars says, and what users understand."""
 LOOKED_AT = 10_000
 """So many rows are looked at to find out what kind a column is; all of them where that goes wrong."""
 
 
-def _csv(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:
-    return _separated(path, texts, ",")
-
-
-def _tsv(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:
-    return _separated(path, texts, "\t")
-
-
-def _separated(path: Path, texts: tuple[str, ...], separator: str) -> pl.DataFrame:
+def _separated(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:
     """Labels and clients are read as texts, so that a name such as 007 stays what it is."""
-    header = pl.read_csv(path, separator=separator, n_rows=0).columns
-    kept = {name: pl.String for name in texts if name in header}
-    settings: dict[str, Any] = {"separator": separator, "schema_overrides": kept}
+    kept = {name: pl.String for name in texts if name in header(path)}
+    # Where semicolons stand between values, a comma may stand in numbers.
+    mark = separator(path)
+    settings: dict[str, Any] = {"separator": mark, "decimal_comma": mark == ";", "schema_overrides": kept}
     try:
-        return pl.read_csv(path, infer_schema_length=LOOKED_AT, **settings)
+        frame = pl.read_csv(path, infer_schema_length=LOOKED_AT, **settings)
     except pl.exceptions.ComputeError:  # what kind a column is shows further down
-        return pl.read_csv(path, infer_schema_length=None, **settings)
+        frame = pl.read_csv(path, infer_schema_length=None, **settings)
+    return _without_empty_end(frame)
+
+
+def header(path: Path) -> list[str]:
+    """The columns of a file of separated values."""
+    return pl.read_csv(path, separator=separator(path), n_rows=0).columns
+
+
+def separator(path: Path) -> str:
+    """What stands between the values: a comma or tab, as the ending says, or what the first line shows."""
+    with path.open("rb") as file:
+        first = file.readline(LONGEST_HEADER)
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ValueError(NOT_UTF_8)
+    usual = "\t" if path.suffix.lower() == ".tsv" else ","
+    if first.startswith(PACKED):
+        return usual
+    return next((mark for mark in (usual, ";", "\t", "|") if mark.encode() in first), usual)
+
+
+def _without_empty_end(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same without the empty lines at its end, which spreadsheets leave."""
+    held = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+    return frame.head(int(held.arg_true()[-1]) + 1 if held.any() else 0)
 
 
 def _arrow(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:
@@ -48,8 +75,8 @@ def _parquet(path: Path, texts: tuple[str, ...]) -> pl.DataFrame:
 
 
 FORMATS: dict[str, Callable[[Path, tuple[str, ...]], pl.DataFrame]] = {
-    ".csv": _csv,
-    ".tsv": _tsv,
+    ".csv": _separated,
+    ".tsv": _separated,
     ".parquet": _parquet,
     ".arrow": _arrow,
     ".ipc": _arrow,
@@ -72,7 +99,8 @@ def open_table(path: Path, options: Options) -> pl.DataFrame:
     except pl.exceptions.NoDataError:
         raise InputError(options.key, str(path), "is empty") from None
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        said = " ".join(str(error).split())[:120]
+        said = next((ours for theirs, ours in SAID.items() if theirs in str(error)), str(error))
+        said = " ".join(said.split())[:120]
         raise InputError(options.key, str(path), f"cannot be read as {path.suffix[1:]} ({said})") from None
 
 
@@ -122,6 +150,8 @@ def joined(parts: list[Samples], name: str, options: Options) -> Samples:
     x, y = (np.concatenate([getattr(part, which) for part in alike]) for which in ("x", "y"))
     whole = replace(parts[0], x=x, y=y, labels=labels, client=None, clients=None, name=name, origin=name)
     if any(part.clients is None for part in parts):
+        hint = "is a column that not all files have; leave the key out if each file is a client"
+        check(not isinstance(options.client, str) or options.extra, "client", options.client, hint)
         return whole
     clients = numbered(list({client for part in parts for client in part.clients or ()}))
     place = {client: number for number, client in enumerate(clients)}

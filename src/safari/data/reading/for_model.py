@@ -9,14 +9,16 @@ import polars as pl
 from safari.data.reading.arrays import checked_x, load_arrays, series
 from safari.data.reading.files import FORMATS, open_table
 from safari.data.reading.frames import check_columns, coded, matrix
-from safari.data.reading.options import LABEL, Options
+from safari.data.reading.options import CLIENT, LABEL, Options
 from safari.data.reading.read import NPZ, as_frame
 from safari.errors import InputError, check
 
 Features = tuple[str, ...] | None
 
 
-def open_for_model(path: Path, label: str | None, key: str) -> pl.DataFrame | dict[str, np.ndarray]:
+def open_for_model(
+    path: Path, label: str | None, key: str, client: str | None = None
+) -> pl.DataFrame | dict[str, np.ndarray]:
     """The table in a file, or the arrays in an .npz file.
 
     Raises:
@@ -28,7 +30,7 @@ def open_for_model(path: Path, label: str | None, key: str) -> pl.DataFrame | di
     if ending not in FORMATS:
         known = ", ".join((*FORMATS, NPZ))
         raise InputError(key, str(path), f"must be a file ({known})" if path.exists() else "no such file")
-    return open_table(path, Options(label=label, key=key))
+    return open_table(path, Options(label=label, client=client, key=key))
 
 
 def samples_in(data: Any, features: Features, gaps: bool, key: str, origin: str) -> np.ndarray:
@@ -77,6 +79,31 @@ def labels_in(data: Any, label: Any, names: tuple[str, ...], key: str, origin: s
     y = np.asarray(_array(data, "y", key, origin) if isinstance(data, dict) else label)
     check(y.ndim == 1, "label", f"array of shape {y.shape}", "must hold one label for each of the samples")
     return coded(series("label", y), options, origin, names)[0]
+
+
+def clients_in(data: Any, client: Any, key: str, origin: str) -> np.ndarray:
+    """The name of the client that each sample is of.
+
+    Args:
+        data: what holds the samples.
+        client: the column of the clients; for an array, the clients themselves.
+        key: what the samples are called in messages.
+        origin: where they come from, in messages.
+
+    Raises:
+        InputError: if there are none.
+    """
+    frame, options = as_frame(data), Options(key=key)
+    if frame is not None:
+        hint = f"{origin} has no such column; it has {', '.join(frame.columns[:12])}"
+        check(isinstance(client, str) and client in frame.columns, "client", client, hint)
+        column = frame[client]
+    else:
+        column = series(
+            "client", np.asarray(_array(data, CLIENT, key, origin) if isinstance(data, dict) else client)
+        )
+    numbers, names = coded(column, options, origin)
+    return np.array(names)[numbers]
 
 
 def _array(arrays: dict[str, np.ndarray], name: str, key: str, origin: str) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Tables: a row a sample, a column a feature, and one for the labels, one for the clients."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -11,8 +12,10 @@ from safari.data.reading.options import Options
 from safari.data.samples import Samples, numbered
 from safari.errors import InputError, check
 
-ABSENT = ("", "na", "n/a", "nan", "null", "none", "?")
+ABSENT = ("", "na", "n/a", "nan", "null", "none", "?", "-", "--", ".", "#n/a", "#div/0!", "#value!", "#num!")
 """What tables write where a number is missing, in small letters."""
+MOST_VALUES = 20
+"""A column of texts with no more values than this holds categories."""
 
 
 def read_frame(frame: pl.DataFrame, options: Options, name: str, origin: str) -> Samples:
@@ -52,7 +55,8 @@ def check_columns(columns: Sequence[str], key: str, origin: str) -> None:
         first, mark, number = name.rpartition("_duplicated_")
         twice = bool(mark) and number.isdigit() and first in columns
         check(not twice, key, origin, f"has column {first} twice")
-        check(bool(name.strip()), key, origin, "has a column without a name")
+        hint = "has a column without a name; give it one (pandas writes such a column without index=False)"
+        check(bool(name.strip()), key, origin, hint)
 
 
 def coded(
@@ -102,8 +106,10 @@ def _as_texts(column: pl.Series, options: Options, origin: str) -> pl.Series:
         raise InputError(
             options.key, origin, f"column {column.name} holds {_kind(kind)}, not texts or numbers"
         )
-    texts = column.cast(pl.String).str.strip_chars()
-    return texts.replace("", None)
+    texts = column.cast(pl.String).str.strip_chars().replace("", None)
+    # Programs that write numbers with gaps write 1 as 1.0.
+    whole = texts.str.contains(r"^[+-]?\d+\.0+$")
+    return texts.str.replace(r"\.0+$", "") if whole.drop_nulls().all() else texts
 
 
 def matrix(frame: pl.DataFrame, features: Sequence[str], options: Options, origin: str) -> np.ndarray:
@@ -140,9 +146,22 @@ def _numbers(column: pl.Series, options: Options, origin: str) -> pl.Series:
     broken = texts.is_not_null() & numbers.is_null()
     if broken.any():
         row = int(broken.arg_max() or 0) + 1
-        said = f'holds the text "{texts[row - 1]}"; turn it into a number, or {_without(column.name)}'
+        said = f'holds the text "{texts[row - 1]}"; {_as_number(texts, texts[row - 1])}'
+        said += f", or {_without(column.name)}"
         _refuse(column.name, row, origin, options, said)
     return numbers
+
+
+def _as_number(texts: pl.Series, text: str) -> str:
+    """What to do with a column that holds this text."""
+    if re.fullmatch(r"[-+]?[\d.,\s]+", text):
+        return "write numbers with a point, and with nothing between their digits"
+    if re.match(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", text):
+        return "turn the date into a number, such as years"
+    values = texts.drop_nulls().n_unique()
+    if 1 < values <= MOST_VALUES and values < len(texts):
+        return f"make a column of 0 and 1 of each of its {values} values (pandas.get_dummies)"
+    return "turn it into a number"
 
 
 def _refuse(column: str, row: int, origin: str, options: Options, what: str) -> NoReturn:

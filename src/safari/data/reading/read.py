@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from safari.data.reading.arrays import read_arrays, read_npz
-from safari.data.reading.files import FORMATS, open_table, read_folder, read_table_file, table_files
+from safari.data.reading.files import FORMATS, header, open_table, read_folder, read_table_file, table_files
 from safari.data.reading.frames import read_frame
 from safari.data.reading.handed_over import read_hugging_face, read_torch
 from safari.data.reading.images import IMAGES, holds_clients, holds_images, read_images
@@ -21,6 +21,7 @@ from safari.registry import SOURCES
 
 NPZ = ".npz"
 ENDINGS = (*FORMATS, NPZ)
+PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")
 
 
 def read(
@@ -114,12 +115,14 @@ def read_path(path: Path, options: Options) -> Samples:
     if ending in FORMATS:
         return read_table_file(path, options)
     hint = f"must be a file ({', '.join(ENDINGS)}) or a folder" if path.exists() else "no such file"
+    if ending in PACKED and path.exists():
+        hint = "is compressed; unpack it first, or save it as .parquet, which is small too"
     raise InputError(options.key, str(path), hint)
 
 
 def is_file_name(text: str, folder: Path = Path()) -> bool:
     """Whether a text names a file or folder of samples (seen from `folder`), not a data set or class."""
-    if text.lower().endswith(ENDINGS):
+    if text.lower().endswith((*ENDINGS, *PACKED)):
         return True
     return text not in SOURCES and ":" not in text and (os.sep in text or (folder / text).is_dir())
 
@@ -137,15 +140,23 @@ def names_clients(path: Path, client: str | bool | None) -> bool:
                 return f"{CLIENT}.npy" in archive.namelist()
         if path.is_dir():
             return bool(table_files(path)) or holds_clients(path)
-        return CLIENT in _columns(path)
-    except (OSError, zipfile.BadZipFile, pl.exceptions.PolarsError, InputError):
+    except (OSError, zipfile.BadZipFile):
+        return False
+    return has_column(path, CLIENT)
+
+
+def has_column(path: Path, name: str) -> bool:
+    """Whether the table in a file has this column; False for a file that is no table, or cannot be read."""
+    try:
+        return path.suffix.lower() in FORMATS and name in _columns(path)
+    except (OSError, ValueError, pl.exceptions.PolarsError):
         return False
 
 
 def _columns(path: Path) -> list[str]:
     ending = path.suffix.lower()
     if ending in (".csv", ".tsv"):
-        return pl.read_csv(path, separator="\t" if ending == ".tsv" else ",", n_rows=0).columns
+        return header(path)
     return list(pl.read_parquet_schema(path)) if ending == ".parquet" else open_table(path, Options()).columns
 
 

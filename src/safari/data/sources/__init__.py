@@ -8,10 +8,11 @@ from safari.data.reading import ENDINGS, is_file_name
 from safari.data.sources.base import Source
 from safari.data.sources.catalog import CATALOG
 from safari.data.sources.file import File
+from safari.data.sources.nodes import Nodes
 from safari.errors import InputError, check
 from safari.registry import SOURCES
 
-__all__ = ["CATALOG", "File", "Source", "find_source", "load", "source_class"]
+__all__ = ["CATALOG", "File", "Nodes", "Source", "find_source", "load", "source_class"]
 
 
 def source_class(text: str) -> type[Source]:

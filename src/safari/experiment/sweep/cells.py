@@ -52,7 +52,7 @@ class Cell:
 
 
 LATER: dict[str, dict[str, Any]] = {
-    "data": {"validation": 0.0, "fold": 0, "score": "test", "drop": ()},
+    "data": {"validation": 0.0, "fold": 0, "score": "test", "client_test": 0.0, "drop": ()},
     "train": {"deliver": "synced", "metrics": ()},
 }
 """Keys that later versions added, and what they do if they are not set: then they are no part of a name."""
@@ -86,14 +86,20 @@ class SweepSpec:
 
     def share(self, text: str) -> "SweepSpec":
         """The part `k/n` of the cells: every n-th, from the k-th on. Together the parts are all."""
-        part, slash, parts = text.partition("/")
-        sound = slash and part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)
-        if not sound:
-            raise InputError("--share", text, "must be k/n with 1 <= k <= n, such as 1/3")
-        keep = self.cells()[int(part) - 1 :: int(parts)]
+        part, parts = read_share(text)
+        keep = self.cells()[part - 1 :: parts]
         if not keep:
             raise InputError("--share", text, f"there are only {len(self.cells())} runs to share out")
         return SweepSpec(self.base, tuple(cell.settings for cell in keep))
+
+
+def read_share(text: str) -> tuple[int, int]:
+    """The k and the n of `k/n`."""
+    part, slash, parts = text.partition("/")
+    sound = slash and part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)
+    if not sound:
+        raise InputError("--share", text, "must be k/n with 1 <= k <= n, such as 1/3")
+    return int(part), int(parts)
 
 
 def make_cell(base: dict[str, Any], settings: dict[str, Any]) -> Cell:

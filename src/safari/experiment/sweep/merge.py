@@ -38,7 +38,7 @@ def merge(parts: Sequence[Path], out: Path) -> tuple[int, int]:
     spec = SweepSpec(base, tuple(cell.settings for plan in plans for cell in plan.cells()))
     cells = spec.cells()
     spec = SweepSpec(base, tuple(cell.settings for cell in cells))
-    about = _about(parts)
+    about = about_parts(parts)
     for part in parts:
         read_finished(part)
     with Directory.create(out, tomli_w.dumps(about), {CELLS: plan_bytes(spec)}) as directory:
@@ -51,17 +51,22 @@ def merge(parts: Sequence[Path], out: Path) -> tuple[int, int]:
             raise
 
 
-def _about(parts: Sequence[Path]) -> dict[str, Any]:
+def about_parts(parts: Sequence[Path]) -> dict[str, Any]:
     """What the first part says of itself, and by which commands, machines and commits all were made."""
     tables = [read_spec(part) for part in parts]
+    return {**tables[0], "made": made_together(table.get("made", {}) for table in tables)}
+
+
+def made_together(tables: Iterable[dict[str, str]]) -> dict[str, str]:
+    """By which commands, machines and commits a directory was made in several goes, and when."""
     facts: dict[str, dict[str, None]] = {}
     for table in tables:
-        for name, value in table.get("made", {}).items():
+        for name, value in table.items():
             facts.setdefault(name, {}).update(dict.fromkeys(value.split(JOINT)))
     made = {name: JOINT.join(values) for name, values in facts.items()}
     if "date" in facts:
         made["date"] = _span(facts["date"])
-    return {**tables[0], "made": made}
+    return made
 
 
 def _span(dates: Iterable[str]) -> str:

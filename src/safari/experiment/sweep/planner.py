@@ -93,9 +93,9 @@ def _group_row(units: list[Unit]) -> dict[str, Any]:
     }
 
 
-def make_plan(prepared: Sequence[Prepared]) -> Plan:
-    """Group, pad, stack and split."""
-    allowed = int(memory() * MEMORY_SHARE)
+def make_plan(prepared: Sequence[Prepared], parts: int = 1) -> Plan:
+    """Group, pad, stack and split. The memory of a device is divided into so many parts, a unit each."""
+    allowed = int(memory() * MEMORY_SHARE) // parts
     loose: dict[Any, list[Prepared]] = {}
     for one in prepared:
         loose.setdefault(_loose_key(one), []).append(one)
@@ -125,8 +125,9 @@ def _loose_key(one: Prepared) -> Any:
         federation.ragged,
         federation.augment,
         federation.validation_most > 0,
+        federation.client_test is None,
     )
-    not_the_source = ("partition", "server", "augment", "seed")
+    not_the_source = ("partition", "server", "augment", "fold", "seed")
     data = {key: value for key, value in one.cell.spec.tables["data"].items() if key not in not_the_source}
     return (
         shape_key((run.algorithm, run.task.model, run.roster.availability, run.schedule, run.begins)),

@@ -54,6 +54,9 @@ CURVE = (
 BY_CLASS = {"recall": "recall", "precision": "class_precision", "exposure": "exposure"}
 """What a summary has by class name, and what it is called in a row: a list, in the order of `classes`."""
 
+BY_CLIENT = ("samples", "accuracy", "balanced_accuracy")
+"""What a summary has by client, and a row as lists, in the order of its `clients`."""
+
 
 @dataclass(frozen=True)
 class Saved:
@@ -78,28 +81,15 @@ class Store:
     def write_plan(self, spec: SweepSpec) -> None:
         self.directory.write(CELLS, plan_bytes(spec))
 
-    def finish(self, name: str, cells: Sequence[Cell], logs: Sequence[Log]) -> None:
-        """Note that `cells` are finished; their saved states are no longer needed."""
-        found = [row_of(cell, log) for cell, log in zip(cells, logs, strict=True)]
-        rows = pl.DataFrame(found, infer_schema_length=None)
-        write_rows(self.path, name, rows.cast({"diverged_at": pl.Int64, "stopped_at": pl.Int64}))
-        self._superseded({cell.key for cell in cells}, keep=None)
+    def finish(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Note that cells are finished, a row each; their saved states are no longer needed."""
+        table = pl.DataFrame(list(rows), infer_schema_length=None)
+        write_rows(self.path, name, table.cast({"diverged_at": pl.Int64, "stopped_at": pl.Int64}))
+        self._superseded({row["cell"] for row in rows}, keep=None)
 
-    def save(self, name: str, cells: Sequence[Cell], training: Training) -> None:
-        """Save how far runs that train together have come."""
-        carries = [dict(named_leaves(carry)) for carry in training.carries()]
-        stacked = {leaf: np.stack([carry[leaf] for carry in carries]) for leaf in carries[0]}
-        histories = [
-            history.with_columns(pl.lit(cell.key).alias("cell"))
-            for cell, history in zip(cells, training.histories(), strict=True)
-        ]
-        keys = [cell.key for cell in cells]
-        files = {
-            STATE: save_tensors(stacked),
-            HISTORY: pack_table(pl.concat(histories)),
-            ABOUT: json.dumps({"cells": keys, "done": training.done}).encode(),
-        }
-        self.directory.save_checkpoint(training.done, files, f"{UNFINISHED}/{name}")
+    def save(self, name: str, keys: Sequence[str], done: int, files: dict[str, bytes]) -> None:
+        """Save how far runs that train together have come: what `pack_state` made of them."""
+        self.directory.save_checkpoint(done, files, f"{UNFINISHED}/{name}")
         self._held[name] = set(keys)
         self._superseded(set(keys), keep=name)
 
@@ -119,7 +109,7 @@ class Store:
             if files is None:
                 continue
             with reading(folder, f"is damaged; remove {folder}, its runs then begin anew"):
-                saved = _unpack(files)
+                saved = unpack_state(files)
             self._held[folder.name] = set(saved)
             for key, one in saved.items():
                 if key not in finished and (key not in latest or latest[key].done < one.done):
@@ -133,7 +123,23 @@ class Store:
         return results
 
 
-def _unpack(files: dict[str, bytes]) -> dict[str, Saved]:
+def pack_state(cells: Sequence[Cell], training: Training) -> dict[str, bytes]:
+    """How far runs that train together have come, as files."""
+    carries = [dict(named_leaves(carry)) for carry in training.carries()]
+    stacked = {leaf: np.stack([carry[leaf] for carry in carries]) for leaf in carries[0]}
+    histories = [
+        history.with_columns(pl.lit(cell.key).alias("cell"))
+        for cell, history in zip(cells, training.histories(), strict=True)
+    ]
+    keys = [cell.key for cell in cells]
+    return {
+        STATE: save_tensors(stacked),
+        HISTORY: pack_table(pl.concat(histories)),
+        ABOUT: json.dumps({"cells": keys, "done": training.done}).encode(),
+    }
+
+
+def unpack_state(files: dict[str, bytes]) -> dict[str, Saved]:
     """The cells of a saved state, by their names."""
     about, stacked, history = (
         json.loads(files[ABOUT]),
@@ -245,15 +251,23 @@ def row_of(cell: Cell, log: Log) -> dict[str, Any]:
 
 
 def by_number(summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary with lists, in the order of `classes`, for what it has by class name.
+    """A summary with lists, in the order of `classes`, for what it has by class name, and so for clients.
 
     So tables of data sets with different classes can stand below one another.
     """
-    row = {name: value for name, value in summary.items() if name not in (*BY_CLASS, "metrics")}
+    row = {name: value for name, value in summary.items() if name not in (*BY_CLASS, "metrics", "clients")}
     row |= {own_column(name): value for name, value in summary.get("metrics", {}).items()}
     for name, column in BY_CLASS.items():
         found = summary.get(name)
         row[column] = None if found is None else list(found.values())
+    took_part = row.pop("participation", None)
+    if took_part is not None:
+        row["participants"] = [one["name"] for one in took_part]
+        row |= {name: [one[name] for one in took_part] for name in ("asked", "answered")}
+    clients = summary.get("clients")
+    if clients is not None:
+        row["clients"] = list(clients)
+        row |= {f"client_{name}": [one[name] for one in clients.values()] for name in BY_CLIENT}
     return row
 
 

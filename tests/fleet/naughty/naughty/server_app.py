@@ -1,4 +1,4 @@
-"""The server pulls the model to 100."""
+"""The server pulls the model to its goal."""
 
 import numpy as np
 from flwr.app import Array, ArrayRecord
@@ -9,13 +9,13 @@ from safari.flower import SafariStrategy
 app = ServerApp()
 
 
-def pull(arrays, round):
-    return {name: array + np.float32(100 - array) / 2 for name, array in arrays.items()}
-
-
 @app.main()
 def main(grid, context):
     config = context.run_config
+
+    def pull(arrays, round):
+        return {name: array + np.float32(config["goal"] - array) / 2 for name, array in arrays.items()}
+
     strategy = SafariStrategy(
         config["q"],
         pull,
@@ -24,6 +24,7 @@ def main(grid, context):
         start_deadline=0.0,
         silent_rounds=None,
         checkpoint=config["checkpoint"],
+        metrics_port=config["metrics-port"] or None,
     )
     start = ArrayRecord({"w": Array(np.zeros(3, np.float32))})
     strategy.start(grid, initial_arrays=start, num_rounds=config["rounds"])

@@ -1,0 +1,254 @@
+"""What a fault costs a fleet of real processes: python benchmarks/faults.py (as root, with a C compiler)
+
+A SuperLink and two SuperNodes on loopback (tests/fleet/naughty: a client pulls the model to its number, the
+server to 9). After round 3 of 6 a fault strikes while round 4 is under way; then what died is started again
+by the command that it was started with, and the run, where it died, by `flwr run`. Each row holds
+
+saved      the last round that was in the checkpoint when the fault struck
+resumed    the round after which the run went on; rounds_lost, saved rounds that had to be done again
+seconds    from the fault, repairs included, until the next round was over
+equal      whether the model after the last round is that of the undisturbed run, bit for bit
+follows    whether it is what the log says: the average of those who answered, round by round
+said       what the log says of the fault
+"""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "fleet"))
+
+import numpy as np  # noqa: E402
+import polars as pl  # noqa: E402
+from fleet_processes import NAUGHTY, Fleet, Started, deployed, wait_for  # noqa: E402
+from safetensors.numpy import load_file  # noqa: E402
+
+from safari.experiment.versions import provenance  # noqa: E402
+
+ROUNDS, STRUCK = 6, 3
+NODES = ("7", "8")
+CONFIG = {"q": 0.7, "goal": 9.0, "deadline": 120.0}
+RESULT = ROOT / "benchmarks" / "results" / "faults.json"
+CLOCK = ROOT / "benchmarks" / "step_clock.c"
+HOUR = 3600
+LINK, NODE, SERVER = "flower-superlink", "flower-supernode", "flwr-serverapp"
+
+
+@dataclass
+class Trial:
+    """A run of the fleet into which a fault strikes."""
+
+    fleet: Fleet
+    state: Path
+    run: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        self.run = self.fleet.start(NAUGHTY, rounds=ROUNDS, checkpoint=str(self.state), **CONFIG)
+
+    def stop_following(self) -> None:
+        """End the `flwr run` that follows a run which is no more."""
+        assert self.run is not None
+        self.run.kill()
+        self.run.wait()
+
+    def again(self) -> None:
+        """`flwr run` once more, as an operator does."""
+        self.stop_following()
+        self.start()
+
+    @property
+    def saved(self) -> int:
+        """The last round that is in the checkpoint, or in its journal."""
+        return max(int(place.name[6:]) for place in (self.state / "checkpoint").glob("round-*"))
+
+
+def start_again(trial: Trial, started: list[Started]) -> None:
+    for number, one in enumerate(started):
+        one.again(trial.fleet.work / "log" / f"again-{number}.log")
+
+
+def none(trial: Trial) -> None:
+    """No fault."""
+
+
+def node(trial: Trial) -> None:
+    start_again(trial, trial.fleet.kill(NODE, "partition-id=7 "))
+
+
+def server_app(trial: Trial) -> None:
+    trial.fleet.kill(SERVER)
+    trial.again()
+
+
+def superlink(trial: Trial) -> None:
+    start_again(trial, trial.fleet.kill(LINK))
+    trial.again()
+
+
+def everything(trial: Trial) -> None:
+    down = [*trial.fleet.kill(LINK), *trial.fleet.kill(NODE)]
+    start_again(trial, down)
+    trial.again()
+
+
+def one_after_another(trial: Trial) -> None:
+    """The node, then, a round later each, the ServerApp and the SuperLink."""
+    node(trial)
+    for fault in (server_app, superlink):
+        wait_for_round(trial, trial.saved + 1)
+        fault(trial)
+
+
+def full_disk(trial: Trial) -> None:
+    """The file system of the checkpoint fills up, and has room again once the run has ended."""
+    ballast = trial.state / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            pass
+    trial.fleet.wait_until("checkpoint = ", 240)
+    ballast.unlink()
+    trial.again()
+
+
+def truncated(trial: Trial) -> None:
+    """The newest generation loses its end while the server is down."""
+    trial.fleet.kill(SERVER)
+    newest = max((trial.state / "checkpoint").glob("round-*")) / "state.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-9])
+    trial.again()
+
+
+def step_clock(trial: Trial, seconds: int) -> None:
+    (trial.fleet.work.parent / "clock").write_text(str(seconds))
+
+
+def clock_forward(trial: Trial) -> None:
+    step_clock(trial, HOUR)
+
+
+def clock_back(trial: Trial) -> None:
+    step_clock(trial, -HOUR)
+
+
+def wait_for_round(trial: Trial, number: int) -> None:
+    trial.fleet.wait_until(f"round {number} of {ROUNDS}", 400)
+
+
+def follows_its_log(state: Path, model: np.ndarray) -> bool:
+    """Whether `model` is what those who answered, and the server, make of it round by round."""
+    events = pl.read_parquet(state / "events.parquet").filter(pl.col("event") == "answered")
+    w = np.zeros(3, np.float32)
+    for row in pl.read_parquet(state / "metrics.parquet").iter_rows(named=True):
+        answered = events.filter(pl.col("round") == row["round"])["name"].to_list()
+        if row["kind"] == "client":
+            w = np.mean([w + (np.float32(name) - w) / 2 for name in answered], axis=0, dtype=np.float32)
+        elif row["kind"] == "server":
+            w = w + np.float32(CONFIG["goal"] - w) / 2
+    return bool(np.allclose(w, model, atol=1e-4))
+
+
+def measured(trial: Trial, name: str, fault: Callable[[Trial], None]) -> tuple[dict, np.ndarray]:
+    """The row of a fault, and the model after the last round."""
+    trial.start()
+    wait_for_round(trial, STRUCK)
+    saved, began = trial.saved, time.monotonic()
+    first = trial.fleet.log
+    fault(trial)
+    if fault is not none:
+        wait_for(lambda: trial.saved > saved, 400, trial.fleet.said)
+    seconds = time.monotonic() - began
+    assert trial.run is not None
+    log = trial.fleet.finish(trial.run, trial.state, 600)
+    found = re.search(r"going on after round (\d+)", log)
+    resumed = int(found.group(1)) if found else saved
+    history = pl.read_parquet(trial.state / "metrics.parquet")
+    assert history["round"].to_list() == list(range(1, ROUNDS + 1))
+    last = trial.state / "checkpoint" / f"round-{ROUNDS:08d}"
+    model = load_file(last / "state.safetensors")["model:w"]
+    said = re.findall(
+        r"(?:safari: round \d+: client .*|safari: \S*checkpoint.*|checkpoint = .*)", first.read_text() + log
+    )
+    row = {
+        "fault": name,
+        "saved": saved,
+        "resumed": resumed,
+        "rounds_lost": max(saved - resumed, 0),
+        "seconds": round(seconds, 1),
+        "follows": follows_its_log(trial.state, model),
+        "said": list(dict.fromkeys(line.replace(str(trial.state), "STATE") for line in said))[:4],
+    }
+    return row, model
+
+
+FAULTS = {
+    "none": none,
+    "kill -9 of the ServerApp": server_app,
+    "kill -9 of the SuperLink": superlink,
+    "full disk": full_disk,
+    "truncated checkpoint": truncated,
+    "clock an hour forward": clock_forward,
+    "clock an hour back": clock_back,
+    "kill -9 of a node": node,
+    "kill -9 of everything": everything,
+    "one after another": one_after_another,
+}
+
+
+@contextlib.contextmanager
+def small_disk(place: Path) -> Iterator[None]:
+    """A file system of one megabyte at `place`."""
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def rows(names: Iterable[str], work: Path) -> Iterator[dict]:
+    """A row for each fault, all on one fleet whose wall clock can be set."""
+    clock = work / "clock"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", work / "clock.so", CLOCK, "-ldl"], check=True)
+    faked = {"LD_PRELOAD": str(work / "clock.so"), "STEP_CLOCK": str(clock)}
+    only = " ".join(NODES)
+    undisturbed = None
+    with deployed(NAUGHTY, work / "fleet", "--nodes", "10", "--only", only, **faked) as fleet:
+        for number, name in enumerate(names):
+            clock.write_text("0")
+            state = work / f"state-{number}"
+            trial = Trial(fleet, state)
+            with small_disk(state) if FAULTS[name] is full_disk else contextlib.nullcontext():
+                try:
+                    row, model = measured(trial, name, FAULTS[name])
+                except AssertionError as error:  # what was promised did not happen: that is a result
+                    trial.stop_following()
+                    yield {"fault": name, "failed": str(error)[-2000:]}
+                    continue
+            undisturbed = model if undisturbed is None else undisturbed
+            yield {**row, "equal": bool((model == undisturbed).all())}
+
+
+def main(names: list[str]) -> None:
+    found = []
+    with tempfile.TemporaryDirectory() as work:
+        for row in rows(["none", *names] if names else FAULTS, Path(work)):
+            print(json.dumps(row), flush=True)
+            found.append(row)
+    if not names:
+        made = provenance() | {"command": "python benchmarks/faults.py"}
+        RESULT.write_text(json.dumps({"rounds": ROUNDS, "made": made, "rows": found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,218 @@
+"""Writes docs/league.md from the directories in docs/league: python docs/make_league.py
+
+Each was made by `safari league` (in parts, put together by `safari merge`), then reduced to what the tables
+need: python docs/make_league.py add DIRECTORY. Its spec.toml says by which commands and commit, on which
+machine and when.
+"""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from safari.experiment.checksums import SPEC, SUMS, digest, pack_sums
+from safari.experiment.sweep.store import FINISHED, finished_files, read_finished, write_rows
+from safari.league import SETTINGS, League, read_league
+from safari.league.directory import CHOSEN, FINAL
+from safari.league.entries import FORMS, KNOWN, POINTS, SAFARI
+from safari.league.plan import FOLDS
+from safari.league.table import Row, rivals, rows_of
+from safari.league.terminal import COSTS, costs_of, findings, gives, gives_of, interval, where_safari_loses
+
+OUT = re.compile(r" --out \S+| --quiet")
+"""Where somebody's machine put the directory is nobody else's concern."""
+FOLDER = Path(__file__).parent / "league"
+PAGE = Path(__file__).with_name("league.md")
+HEAD = f"""# The league
+
+Every method of safari, and SAFARI among them, on the same federations, tuned alike. `python
+docs/make_league.py` writes this page from the directories in `docs/league`, which `safari league` made.
+Nothing is filled in by hand. To make a table yourself: `safari league digits`; to see it as a page with
+figures: `safari report docs/league/digits`.
+
+## How to read the tables
+
+- **Tuned alike.** Every method has a grid of {POINTS} points. A point is judged on samples that the
+  server holds out: under each seed one of {FOLDS} folds of its own set, on which nobody then trains. The
+  test set is for the tables alone. With 50 or 60 server samples such a choice is uncertain, for all
+  methods alike; *default* is the method without tuning, with the rates of the setting.
+- **Equal rounds, equal gradients.** The first column is after equally many rounds, *equal gradients* after
+  as many gradients on the clients as FedAvg's clients compute: SAFARI, whose server takes rounds for
+  itself, trains longer; FedCLG, whose clients compute further gradients over all their samples, trains
+  shorter.
+- **Scores** are percent of the test set, mean and deviation over the seeds; every seed draws its own
+  federation. *missing classes* is the mean recall of the classes that no client holds that takes part.
+- **Differences** to SAFARI are of the balanced accuracy, paired over the seeds, with a 95 % interval each.
+  Of thirty such intervals one or two exclude zero by luck.
+- **Costs** are of one run: of how many samples the clients together compute gradients, steps of the
+  server, models sent down and up, and models kept between rounds.
+
+## What cannot pass the ceiling, and why
+
+The ceiling is the share of the test set whose classes are held by clients that take part. What a client
+never saw does not enter its model. So a method whose server only weighs, remembers or extrapolates client
+models gets the missing classes wrong, whatever it is tuned to: FedAvg and all methods without a server
+set, and also FLTrust and FedLAW, which use the server's samples to judge the clients and not to train.
+What passes it puts gradients of the server's samples into the model. The tables say *no* and *yes*.
+"""
+
+ABOUT_FORMS = """\
+The paper's form is `safari`. The others change one thing or several: SCAFFOLD or another method on the
+clients, an average of the models that server rounds left (`train.deliver = "average"`), more server
+steps, a fixed order of rounds instead of a coin (`turns`), a server round after every client round
+(`clg-sgd`). Each is tuned as every method is. First their scores on the samples that the server holds
+out, by which a form has to be chosen; then their balanced accuracy on the test set, and the difference to the
+paper's form, bold where its interval excludes zero.
+
+"""
+
+MISSING = """\
+`cifar10` and `fedawe` need a GPU. `fedawe` redoes table 2 of Xiang et al. (NeurIPS 2024) with the paper's
+network, schedule, rates and availability, and tunes nothing; what the paper printed stands in
+`safari.league.fedawe.PRINTED`. On two cores one of its runs would take 27 processor hours (`python
+benchmarks/fedawe.py`: 0.049 processor seconds a step), and it has 42. So no number of this page is checked
+against one that others published; each method is held by its version in NumPy, and [Methods](methods.md)
+says what its rule rests on.
+"""
+
+
+def league() -> str:
+    """The page."""
+    found = [read_league(FOLDER / key) for key in SETTINGS if (FOLDER / key).is_dir()]
+    tables = {one.settings[0].key: (one, rows_of(one, one.settings[0].key)) for one in found}
+    parts = [HEAD, *losses(tables), *forms(tables)]
+    for key, (one, rows) in tables.items():
+        parts += section(key, one, rows)
+    return "".join([*parts, *missing(tables)])
+
+
+def losses(tables: dict[str, tuple[League, list[Row]]]) -> Iterator[str]:
+    yield "\n## Where SAFARI loses\n\n"
+    for key, (_, rows) in tables.items():
+        place = [row.method for row in rivals(rows)].index(SAFARI) + 1
+        said = " ".join([findings(rows), *where_safari_loses(rows)])
+        yield f"- **{key}**: SAFARI is number {place} of {len(rivals(rows))}. {said}\n"
+
+
+def forms(tables: dict[str, tuple[League, list[Row]]]) -> Iterator[str]:
+    """SAFARI's forms beside the paper's, in every setting."""
+    known = {key: rows for key, (_, rows) in tables.items() if any(row.form for row in rows)}
+    if not known:
+        return
+    yield "\n## SAFARI's own best form\n\n"
+    yield ABOUT_FORMS
+    if left := [key for key in tables if key not in known]:
+        yield f"Not measured yet: {', '.join(left)}. So no form can be called the best everywhere.\n\n"
+    labels = [SAFARI, *FORMS]
+    scores = {key: {row.method: row.chosen.score for row in rows} for key, rows in known.items()}
+    yield from table(
+        ("form", *known, "mean rank"),
+        sorted(
+            (
+                (
+                    label,
+                    *(percent(scores[key].get(label)) for key in known),
+                    f"{mean_rank(label, scores):.1f}",
+                )
+                for label in labels
+            ),
+            key=lambda row: float(row[-1]),
+        ),
+        "On held-out samples (balanced accuracy)",
+    )
+    by_form = {key: {row.method: row for row in rows} for key, rows in known.items()}
+    yield from table(
+        ("form", *known),
+        [(label, *(tested(by_form[key].get(label)) for key in known)) for label in labels],
+        "On the test set: balanced accuracy, and difference to `safari`",
+    )
+
+
+def mean_rank(label: str, scores: dict[str, dict[str, float | None]]) -> float:
+    """The mean over the settings of a form's rank on held-out samples; equal scores share a rank."""
+    ranks = []
+    for found in scores.values():
+        mine = found.get(label) or 0.0
+        others = [found.get(other) or 0.0 for other in (SAFARI, *FORMS) if other != label]
+        ranks.append(1 + sum(one > mine for one in others) + sum(one == mine for one in others) / 2)
+    return sum(ranks) / len(ranks)
+
+
+def tested(row: Row | None) -> str:
+    if row is None or row.score is None:
+        return "missing"
+    apart = row.difference
+    shown = "" if apart is None else f" ({apart.mean:+.1f}, {interval(apart)})"
+    bold = "**" if apart is not None and (apart.low > 0 or apart.high < 0) else ""
+    return f"{bold}{row.score.mean:.1f}{shown}{bold}"
+
+
+def percent(score: float | None) -> str:
+    return "missing" if score is None else f"{100 * score:.1f}"
+
+
+def section(key: str, found: League, rows: Sequence[Row]) -> Iterator[str]:
+    setting = found.settings[0]
+    yield f"\n## {key}\n\n{setting.title}. {found.seeds} seeds, {setting.rounds} rounds.\n\n"
+    yield "; ".join(f"{name}: {value}" for name, value in made(found).items()) + ".\n\n"
+    left = [name for name in KNOWN if name not in found.methods]
+    if left:
+        yield f"Not run in this setting: {', '.join(f'`{name}`' for name in left)}.\n\n"
+    yield f"{findings(rows)}\n\n"
+    shown = [row for row in rows if not row.form]
+    yield from table(("method", *gives(setting)), [(row.method, *gives_of(row)) for row in shown])
+    yield from table(
+        ("method", *COSTS), [(row.method, *costs_of(row)) for row in shown], "What a run costs, tuned"
+    )
+
+
+def made(found: League) -> dict[str, str]:
+    """How it was made: the commands of all parts as one."""
+    facts = dict(found.made)
+    parts = len(facts.get("command", "").split("; "))
+    facts["command"] = f"`safari league {found.settings[0].key}`" + (
+        f" in {parts} parts" if parts > 1 else ""
+    )
+    return facts
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> Iterator[str]:
+    if caption:
+        yield f"{caption}:\n\n"
+    yield f"| {' | '.join(columns)} |\n|---|{'---:|' * (len(columns) - 1)}\n"
+    for row in rows:
+        yield f"| {' | '.join(row)} |\n"
+    yield "\n"
+
+
+def missing(tables: dict[str, tuple[League, list[Row]]]) -> Iterator[str]:
+    """Settings that `safari league` knows and that nobody has run yet."""
+    left = [key for key in SETTINGS if key not in tables]
+    if left:
+        yield "\n## What is missing\n\nNot run yet, and so not on this page: "
+        yield f"{', '.join(f'`{key}`' for key in left)}.\n\n"
+        yield MISSING
+
+
+def add(source: Path) -> None:
+    """Copy what the tables need of a league's directory, its finished runs in one file."""
+    found = read_league(source)
+    target = FOLDER / found.settings[0].key
+    shutil.rmtree(target, ignore_errors=True)
+    (target / FINAL / FINISHED).mkdir(parents=True)
+    for folder, names in (("", (f"{CHOSEN}.json", f"{FINAL}.json")), (FINAL, ("cells.json",))):
+        files = {name: (source / folder / name).read_bytes() for name in names}
+        spec = (source / folder / SPEC).read_text(encoding="utf-8")
+        files[SPEC] = OUT.sub("", spec).encode()
+        files[SUMS] = pack_sums({name: [digest(content)] for name, content in files.items()})
+        for name, content in files.items():
+            (target / folder / name).write_bytes(content)
+    assert finished_files(source / FINAL)
+    write_rows(target / FINAL, "all", read_finished(source / FINAL))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["add"]:
+        add(Path(sys.argv[2]))
+    PAGE.write_text(league())

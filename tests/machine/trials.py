@@ -1,0 +1,78 @@
+"""A trial: a command that the machine says no to, and what is wrong with how it ended."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+import fuzz
+
+NOBODY = 65534
+ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def wrong(result: object, path: str) -> str:
+    """What is wrong with how a command ended that was to be refused; nothing if it ended well."""
+    code, stderr, error = result
+    lines = [line for line in stderr.splitlines() if line.startswith("safari: ")]
+    if error or "Traceback" in stderr:
+        return f"traceback {error} {stderr[-300:]}"
+    if code not in (1, 2):
+        return f"exit code {code}: {stderr[-300:]!r}"
+    if len(lines) != 1:
+        return f"{len(lines)} lines: {stderr[-500:]!r}"
+    return "" if path in lines[0] else f"does not name {path}: {lines[0]}"
+
+
+def called(arguments: list[str]) -> tuple[int, str, str]:
+    """A command in this process."""
+    result = fuzz.call(arguments)
+    broken = result.exception is not None and not isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stderr, repr(result.exception) if broken else ""
+
+
+def dots(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob(".*"))
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """As a user who may do little: root may do everything."""
+    if not ROOT:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+class Trials:
+    """Counts trials, and says what went wrong."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.failures: list[str] = []
+        self.facts: dict[str, object] = {}
+
+    def note(self, what: str, name: str, problem: str) -> None:
+        self.counts[what, "failed" if problem else "well"] += 1
+        if problem:
+            self.failures.append(f"{what}, {name}: {problem}")
+            print(self.failures[-1], flush=True)
+
+    def refused(self, what: str, arguments: list[str], path: str) -> None:
+        """A command in this process as a user who may not."""
+        with as_nobody():
+            result = called(arguments)
+        self.note(what, " ".join(arguments[:2]), wrong(result, path))
+
+
+def write_samples(ready: Path) -> None:
+    """A file to predict and evaluate, `samples.npz`."""
+    rng = np.random.default_rng(0)
+    np.savez(ready / "samples.npz", x=rng.random((3, 8, 8, 1), np.float32), y=np.arange(3))
