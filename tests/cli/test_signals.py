@@ -35,12 +35,23 @@ def stopped(process: subprocess.Popen[str], number: int) -> str:
     """What a command says that is sent a signal; checks that it ends as it should."""
     began = time.monotonic()
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1]
+    try:
+        said = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
     assert process.returncode == 128 + number, said
     assert time.monotonic() - began < SOON
     assert "Traceback" not in said
     assert "stopped" in said.splitlines()[-1]
     return said
+
+
+@pytest.fixture(autouse=True)
+def hears_the_end_of_the_terminal():
+    """Under `nohup` the tests, and what they start, ignore SIGHUP."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture

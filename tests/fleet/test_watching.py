@@ -1,17 +1,15 @@
 """A fleet of real processes is watched: its page in a browser, its metrics by Prometheus's parser."""
 
 import re
-import shutil
 import subprocess
 import urllib.request
 from collections.abc import Iterator
 
 import pytest
 from fleet_processes import BIN, NAUGHTY, Fleet, deployed, environment, free_port, wait_for
-from playwright.sync_api import sync_playwright
+from in_browser import browser, in_a_browser  # noqa: F401
 from prometheus_client.parser import text_string_to_metric_families
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DONE = re.compile(r"(\d+) of 999 rounds are done")
 
 
@@ -22,8 +20,8 @@ def fleet(tmp_path) -> Iterator[Fleet]:
         yield fleet
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH: install the package chromium")
-def test_the_page_and_the_metrics_of_a_running_fleet(fleet):
+@in_a_browser
+def test_the_page_and_the_metrics_of_a_running_fleet(fleet, browser):  # noqa: F811
     state, port = fleet.work / "watched", free_port()
     config = {"checkpoint": str(state), "deadline": 120.0, "nan": 0, "shape": 1, "metrics_port": str(port)}
     run = fleet.start(NAUGHTY, rounds=999, q=0.8, **config)
@@ -32,15 +30,13 @@ def test_the_page_and_the_metrics_of_a_running_fleet(fleet):
     command = [BIN / "safari", "report", state, "--serve", "--port", "0"]
     serving = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True)
     try:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            page = browser.new_page()
-            page.goto(serving.stdout.readline().strip(), timeout=60_000)
-            first = rounds_on(page)
-            wait_for(lambda: rounds_on(page) > first, 240, fleet.said)  # it loads itself anew
-            shown = page.inner_text("body")
-            page.screenshot(path=fleet.work / "page.png", full_page=True)
-            browser.close()
+        page = browser.new_page()
+        page.goto(serving.stdout.readline().strip(), timeout=60_000)
+        first = rounds_on(page)
+        wait_for(lambda: rounds_on(page) > first, 240, fleet.said)  # it loads itself anew
+        shown = page.inner_text("body")
+        page.screenshot(path=fleet.work / "page.png", full_page=True)
+        page.close()
         before = rounds_said(fleet)
         metrics = read(port)
         wait_for(

@@ -2,19 +2,14 @@
 
 import math
 import re
-import shutil
 from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect, sync_playwright
+from in_browser import in_a_browser
+from playwright.sync_api import Locator, expect
 
 from safari.report.page import Curves, Entry, Heat, Line, Page, Table, Text, render
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-in_a_browser = pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium on the PATH: install the package chromium"
-)
 
 EVIL = (
     """</script><script>window.hacked = 1</script><img src=x onerror="hacked = 1">'"&amp; {{ 7 * 7 }} %{y}"""
@@ -76,14 +71,6 @@ REPORT = Page(
     f'name = "{EVIL}"\nlong = "{"x" * 300}"\n',
     {f"fact {EVIL}": EVIL, "command": "y" * 200},
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,12 @@
 
 import itertools
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from in_browser import in_a_browser
 from sample_pages import COMPARED, PAGES
-from test_page import CHROMIUM, in_a_browser
 
 from safari.report.colours import algorithm_inks, ordered_inks, plain_inks
 from safari.report.curves import comparison_figure
@@ -72,14 +70,6 @@ TAKEN = """() => {
 DRAWN = """() => [...document.querySelectorAll("#curves0 .scatterlayer .trace path.js-line")]
   .map((line) => [line.style.stroke, parseFloat(line.style.strokeWidth)])
   .filter(([_, width]) => width > 0)"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

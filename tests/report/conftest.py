@@ -1,0 +1,1 @@
+from in_browser import browser  # noqa: F401
