@@ -56,8 +56,9 @@ STROKES = """() => Object.fromEntries([...document.querySelectorAll("[data-kind=
     return [line.textContent.trim(), [style.stroke, parseFloat(style.strokeWidth)]];
   })),
 ]))"""
-# Plotly writes its titles last.
-TAKEN = """() => {
+# Plotly writes its titles last. The screen itself may be late: until it is what was asked for, nothing was drawn anew.
+TAKEN = """([width, scheme]) => {
+  if (innerWidth !== width || !matchMedia(`(prefers-color-scheme: ${scheme})`).matches) return false;
   const muted = getComputedStyle(document.documentElement).getPropertyValue("--muted").trim();
   const probe = document.body.appendChild(document.createElement("i"));
   probe.style.color = muted;
@@ -89,7 +90,7 @@ def shown(page, width, scheme):
     """The page on such a screen, once its figures have taken its size and its colours."""
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
-    page.wait_for_function(TAKEN)
+    page.wait_for_function(TAKEN, arg=[width, scheme])
     return page
 
 
