@@ -56,7 +56,7 @@ STROKES = """() => Object.fromEntries([...document.querySelectorAll("[data-kind=
     return [line.textContent.trim(), [style.stroke, parseFloat(style.strokeWidth)]];
   })),
 ]))"""
-# Plotly writes its titles last. The screen itself may be late: until it is what was asked for, nothing was drawn anew.
+# Plotly writes its titles last. The screen may be late too: until it is what was asked for, nothing is drawn.
 TAKEN = """([width, scheme]) => {
   if (innerWidth !== width || !matchMedia(`(prefers-color-scheme: ${scheme})`).matches) return false;
   const muted = getComputedStyle(document.documentElement).getPropertyValue("--muted").trim();
