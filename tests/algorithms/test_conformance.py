@@ -193,6 +193,7 @@ def test_its_bytes_follow_from_what_it_sends(case):
     down = [sent_beside_the_model(part, found) for part in clients]
     for row in found.result.history.iter_rows(named=True):
         asked, answered = len(row["cohort"]), len(row["reported"])
+        assert asked or row["kind"] not in ("client", "both")
         if row["kind"] == "server" and not asked:
             assert (row["bytes_down"], row["bytes_up"]) == (0, 0)
         else:

@@ -192,6 +192,7 @@ def test_augmentation_is_for_training_batches_alone():
     rows, weight, key = plain.gather(jnp.arange(8)), jnp.full(8, 1 / 8), jax.random.key(0)
     assert not np.array_equal(plain.batch(rows, weight, key).x, augmented.batch(rows, weight, key).x)
     np.testing.assert_array_equal(plain.dataset.x_test, augmented.dataset.x_test)
+    np.testing.assert_array_equal(plain.plain_batch(rows, weight).x, augmented.plain_batch(rows, weight).x)
 
 
 def test_a_dataset_keeps_what_it_was_given():

@@ -16,6 +16,7 @@ from flwr.serverapp.strategy import (
 from local_grid import LocalGrid
 from numpy_app import GOAL, make_app, nodes, server_step, start
 
+from safari import AdaptiveQ
 from safari.errors import InputError
 from safari.flower import SafariStrategy
 from safari.flower.arrays import array_record, numpy_arrays
@@ -138,6 +139,8 @@ def spoiler(client, number, arrays, metrics):
         metrics = {"num-examples": float("inf")}
     if client == 7:
         del arrays["b"]
+    if client == 8:
+        metrics = {"num-examples": 0}
     return arrays, metrics
 
 
@@ -149,6 +152,7 @@ FAULTS = {
     5: "other metrics",
     6: "num-examples",
     7: "missing",
+    8: "num-examples",
 }
 
 
@@ -157,7 +161,7 @@ def test_bad_replies_do_no_harm_and_are_named():
     good = strategy(q=1.0, fleet=12, per_round=None)
     result, _ = carry_out(made, LocalGrid(make_app(spoiler), nodes(12)), rounds=3)
     expected, _ = carry_out(
-        good, LocalGrid(make_app(), {n: c for n, c in nodes(12).items() if c["partition-id"] >= 8}), rounds=3
+        good, LocalGrid(make_app(), {n: c for n, c in nodes(12).items() if c["partition-id"] >= 9}), rounds=3
     )
     np.testing.assert_array_equal(numpy_arrays(result.arrays)["w"], numpy_arrays(expected.arrays)["w"])
     events = made.journal.happenings()
@@ -168,7 +172,35 @@ def test_bad_replies_do_no_harm_and_are_named():
     failed = events.filter(pl.col("event") == "failed")
     assert set(failed["client"]) == {3}
     assert "out of paper" in failed["detail"][0]
-    assert made.journal.never_took_part(made.fleet) == list(range(8))
+    assert made.journal.never_took_part(made.fleet) == list(range(9))
+
+
+def test_no_change_is_longer_than_most_norm_whatever_the_others_change():
+    made = strategy(q=1.0, fleet=4, per_round=None, most_norm=2.5)
+    carry_out(made, LocalGrid(make_app(), nodes(4)), rounds=1)
+    events = made.journal.happenings().filter(pl.col("event") == "rejected").sort("client")
+    assert events["client"].to_list() == [2, 3]
+    assert all(detail.endswith("above 2.5") for detail in events["detail"])
+
+
+def test_an_adaptive_q_is_told_the_clients_gradient():
+    """Client i moves the model half the way to i; a gradient is that over the rate times the steps."""
+
+    class Step:
+        rate = 0.5
+
+        def __call__(self, arrays, round):
+            return server_step(arrays, round)
+
+        def halves(self, arrays, round):
+            return arrays, arrays
+
+    made = strategy(q=AdaptiveQ(), server_step=Step(), client_path=0.2, fleet=4, per_round=None)
+    told = []
+    made.coin.learn = lambda halves, gradient: told.append(gradient)
+    made.coin.probability = lambda: 1.0
+    carry_out(made, LocalGrid(make_app(), nodes(4)), rounds=1)
+    np.testing.assert_allclose(told[0]["w"], (-1 - np.mean([0, 1, 2, 3])) / 2 / 0.2, rtol=1e-6)
 
 
 def test_those_who_are_silent_are_not_waited_for():
