@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from in_browser import in_a_browser
+from in_browser import eventually, in_a_browser, opened_page, shown
 from playwright.sync_api import Locator, expect
 
 from safari.report.page import Curves, Entry, Heat, Line, Page, Table, Text, render
@@ -78,8 +78,7 @@ def opened(browser, tmp_path_factory) -> Iterator[SimpleNamespace]:
     """The one page that all tests share, for it takes seconds to load, and all that it did since."""
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(render(REPORT), encoding="utf-8")
-    page, asked, complaints = browser.new_page(), [], []
-    page.set_default_timeout(10_000)
+    page, asked, complaints = opened_page(browser), [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -91,10 +90,8 @@ def opened(browser, tmp_path_factory) -> Iterator[SimpleNamespace]:
 @pytest.fixture
 def page(opened):
     """As a desktop shows it."""
-    opened.page.set_viewport_size({"width": 1100, "height": 800})
-    opened.page.emulate_media(media="screen", color_scheme="light")
     opened.page.mouse.move(0, 0)
-    yield opened.page
+    yield shown(opened.page, 1100, "light", height=800)
     assert opened.asked == [opened.url], "the page asked for more than its own file"
     assert opened.complaints == []
     assert opened.page.evaluate("window.hacked") is None
@@ -207,7 +204,7 @@ def test_hovering_over_curves_shows_the_values_there(page):
 @in_a_browser
 def test_a_line_can_be_hidden_and_shown_by_its_name(page):
     lines = page.locator("#curves .scatterlayer .trace")
-    assert lines.count() == 4
+    expect(lines).to_have_count(4)
     page.get_by_label("rises").uncheck()
     expect(lines).to_have_count(2)
     page.get_by_label("rises").check()
@@ -217,7 +214,7 @@ def test_a_line_can_be_hidden_and_shown_by_its_name(page):
 @in_a_browser
 def test_missing_cells_of_a_heat_map_say_so(page):
     expect(page.locator("#heat .annotation-text")).to_have_text(["missing", "missing"])
-    assert page.locator("#heat .heatmap-label").all_text_contents() == ["−12.5", "0.0", "3.2", "1.0"]
+    expect(page.locator("#heat .heatmap-label")).to_have_text(["−12.5", "0.0", "3.2", "1.0"])
 
 
 @in_a_browser
@@ -244,18 +241,20 @@ def test_a_figure_is_saved_as_svg(page):
 
 @in_a_browser
 def test_a_phone_never_scrolls_the_page_sideways(page):
-    page.set_viewport_size({"width": 360, "height": 740})
+    shown(page, 360, "light", height=740)
     expect(page.locator("#curves .main-svg").first).to_have_attribute("width", "328")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    boxes = page.locator(".block > .scroll").evaluate_all(
-        "boxes => boxes.map(box => box.scrollWidth - box.clientWidth)"
+    beyond = "Math.max(0, document.documentElement.scrollWidth - innerWidth)"
+    assert eventually(lambda: page.evaluate(beyond), 0) == 0
+    boxes = page.locator(".block > .scroll")
+    widest = "boxes => Math.max(0, ...boxes.map(box => box.scrollWidth - box.clientWidth))"
+    assert eventually(lambda: boxes.evaluate_all(widest), 0) == 0, (
+        "a wide table's cells stand below one another"
     )
-    assert max(boxes) <= 0, "the cells of a wide table stand below one another"
 
 
 @in_a_browser
 def test_a_dark_screen_has_a_dark_page_and_dark_plots(page):
-    page.emulate_media(color_scheme="dark")
+    shown(page, 1100, "dark", height=800)
     background = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert max(map(int, re.findall(r"\d+", background))) < 60
     expect(page.locator("#curves .main-svg").first).to_have_css("background-color", background)
@@ -263,18 +262,21 @@ def test_a_dark_screen_has_a_dark_page_and_dark_plots(page):
 
 @in_a_browser
 def test_paper_is_light_and_has_headings_but_no_buttons(page):
-    page.emulate_media(color_scheme="dark")
+    shown(page, 1100, "dark", height=800)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print", color_scheme="dark")
-    assert page.locator("button:visible, nav:visible, .data:visible, .legend input:visible").count() == 0
+    expect(page.locator("button:visible, nav:visible, .data:visible, .legend input:visible")).to_have_count(0)
     printed = heading(page, 2).evaluate("head => getComputedStyle(head, '::before').content")
     assert printed == '"Ours"'
     expect(page.locator("#_record code")).to_be_visible()
     for place in ("html", "#curves .main-svg >> nth=0"):
         expect(page.locator(place)).to_have_css("background-color", "rgb(255, 255, 255)")
-    caption = page.locator("#curves figcaption").bounding_box()
-    drawn = page.locator("#curves .main-svg").first.bounding_box()
-    assert drawn["y"] + drawn["height"] <= caption["y"], "the picture covers its caption"
+
+    def covered() -> bool:
+        drawn = page.locator("#curves .main-svg").first.bounding_box()
+        return drawn["y"] + drawn["height"] > page.locator("#curves figcaption").bounding_box()["y"]
+
+    assert eventually(covered, False) is False, "the picture covers its caption"
 
 
 def test_only_figures_need_the_plotting_library():

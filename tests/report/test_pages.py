@@ -6,7 +6,8 @@ import re
 import numpy as np
 import polars as pl
 import pytest
-from in_browser import in_a_browser
+from in_browser import eventually, in_a_browser, opened_page, shown
+from playwright.sync_api import expect
 from sample_pages import COMPARED, PAGES
 
 from safari.report.colours import algorithm_inks, ordered_inks, plain_inks
@@ -46,6 +47,7 @@ CONTRASTS = """() => {
   }
   return found;
 }"""
+BEYOND = "Math.max(0, document.documentElement.scrollWidth - innerWidth)"
 CLIPPED = """() => [...document.querySelectorAll(".block .scroll")]
   .filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
   .map((box) => `${box.closest("section").id}: ${box.scrollWidth} in ${box.clientWidth}`)"""
@@ -56,18 +58,6 @@ STROKES = """() => Object.fromEntries([...document.querySelectorAll("[data-kind=
     return [line.textContent.trim(), [style.stroke, parseFloat(style.strokeWidth)]];
   })),
 ]))"""
-# Plotly writes its titles last. The screen may be late too: until it is what was asked for, nothing is drawn.
-TAKEN = """([width, scheme]) => {
-  if (innerWidth !== width || !matchMedia(`(prefers-color-scheme: ${scheme})`).matches) return false;
-  const muted = getComputedStyle(document.documentElement).getPropertyValue("--muted").trim();
-  const probe = document.body.appendChild(document.createElement("i"));
-  probe.style.color = muted;
-  const ink = getComputedStyle(probe).color;
-  probe.remove();
-  return [...document.querySelectorAll(".plot")].every((plot) =>
-    Math.abs(plot.querySelector(".main-svg").clientWidth - plot.clientWidth) <= 1 &&
-    [...plot.querySelectorAll(".gtitle, .xtitle")].every((title) => getComputedStyle(title).fill === ink));
-}"""
 DRAWN = """() => [...document.querySelectorAll("#curves0 .scatterlayer .trace path.js-line")]
   .map((line) => [line.style.stroke, parseFloat(line.style.strokeWidth)])
   .filter(([_, width]) => width > 0)"""
@@ -81,17 +71,9 @@ def opened(browser, tmp_path_factory):
         file = folder / f"{name}.html"
         # A page that loads itself anew would do so in the middle of a test.
         file.write_text(re.sub(r'<meta http-equiv="refresh".*>', "", render(make())), encoding="utf-8")
-        found[name] = browser.new_page()
+        found[name] = opened_page(browser)
         found[name].goto(file.as_uri())
     return found
-
-
-def shown(page, width, scheme):
-    """The page on such a screen, once its figures have taken its size and its colours."""
-    page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(color_scheme=scheme)
-    page.wait_for_function(TAKEN, arg=[width, scheme])
-    return page
 
 
 @in_a_browser
@@ -99,10 +81,13 @@ def shown(page, width, scheme):
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_is_clipped_or_hard_to_read(opened, name, width, scheme):
     page = shown(opened[name], width, scheme)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
-    assert page.evaluate(CLIPPED) == [], "columns are cut off"
-    faint = [(round(ratio, 2), text) for ratio, text in page.evaluate(CONTRASTS) if ratio < 4.5]
-    assert faint == [], "words hardly stand out from what is behind them"
+    assert eventually(lambda: page.evaluate(BEYOND), 0) == 0, "the page scrolls sideways"
+    assert eventually(lambda: page.evaluate(CLIPPED), []) == [], "columns are cut off"
+    assert eventually(lambda: faint(page), []) == [], "words hardly stand out from what is behind them"
+
+
+def faint(page):
+    return [(round(ratio, 2), text) for ratio, text in page.evaluate(CONTRASTS) if ratio < 4.5]
 
 
 @in_a_browser
@@ -122,9 +107,10 @@ def test_safari_has_the_strongest_line_and_every_algorithm_one_colour(opened, sc
         "getComputedStyle(fill).backgroundColor])"
     )
     assert {name: {colour for who, colour in fills if who == name} for name, _ in fills} == colours
-    drawn = page.evaluate(DRAWN)
-    assert sorted(drawn) == sorted([colour, width] for colour, width in figures["curves0"].values())
-    assert drawn[-1][1] == max(width for _, width in drawn), "SAFARI's line lies on top"
+    # The strongest line lies on top: it is drawn last.
+    drawn = sorted(figures["curves0"].values(), key=lambda line: line[1])
+    assert eventually(lambda: sorted(page.evaluate(DRAWN)), sorted(drawn)) == sorted(drawn)
+    assert page.evaluate(DRAWN)[-1] == drawn[-1], "SAFARI's line lies on top"
 
 
 @in_a_browser
@@ -167,10 +153,12 @@ def test_the_page_of_an_unfinished_fleet_loads_itself_anew(browser, tmp_path):
     file = tmp_path / "fleet.html"
     html = render(PAGES["fleet"]())
     file.write_text(html.replace('content="5"', 'content="1"'), encoding="utf-8")
-    page = browser.new_page()
+    page = opened_page(browser)
     page.goto(file.as_uri())
-    file.write_text("<title>The next round</title>", encoding="utf-8")
-    page.wait_for_function("() => document.title === 'The next round'", timeout=10_000)
+    following = tmp_path / "next.html"
+    following.write_text("<title>The next round</title>", encoding="utf-8")
+    following.replace(file)  # as safari writes it: never half
+    expect(page).to_have_title("The next round")
     page.close()
 
 
