@@ -65,7 +65,7 @@ def _compare(
     )
     from safari.experiment.spec import apply_overrides, read_toml
     from safari.report.metric_names import check_known, metrics_named, with_own
-    from safari.report.tables import comparison_table, difference_table
+    from safari.report.tables import comparison_table, difference_table, exposure_line
 
     metrics = metrics_named(metric)
     path = resume or out or free_folder(Path("runs"), f"compare-{Path(spec[0]).stem}")
@@ -87,6 +87,8 @@ def _compare(
     results = carry_out(path, cells, about, quiet, track, place)
     found = write_comparison(path, results, metrics)
     show(comparison_table(found.table, metrics))
+    if line := exposure_line(results):
+        print(line)
     if found.differences is not None:
         show(difference_table(found.differences, ties=False))
     print(path / "curves.png")

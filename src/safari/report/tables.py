@@ -10,6 +10,7 @@ from safari.report.metric_names import ACCURACY, Metric
 from safari.report.statistics import is_tie
 
 MOST_CLASSES_SHOWN = MOST_CLIENTS_SHOWN = 20
+MOST_NAMED, HALF = 5, 0.5
 
 
 def summary_table(summary: dict[str, Any]) -> Table:
@@ -53,17 +54,37 @@ def comparison_table(comparison: pl.DataFrame, metrics: Sequence[Metric]) -> Tab
     table = Table(title=f"The delivered model on the test set ({over}shares in %)", title_justify="left")
     table.add_column("algorithm", no_wrap=True)
     titles = [one.title for one in metrics]
-    for name in (*titles, "accuracy, last round", "client ceiling", "up, MB"):
+    # A ceiling of 100 % bounds nothing, and would hide that a rare class is hardly seen.
+    bounded = any(ceiling is None or ceiling < 1 for ceiling in comparison["accuracy_ceiling_mean"])
+    for name in (*titles, "accuracy, last round", *["client ceiling"] * bounded, "up, MB"):
         table.add_column(name, justify="right")
     for row in comparison.iter_rows(named=True):
         table.add_row(
             row["algorithm"],
             *(_mean(row, one.name, one.scale) for one in metrics),
             _mean(row, "accuracy_round"),
-            _mean({**row, "accuracy_ceiling_std": None}, "accuracy_ceiling"),
+            *[_mean({**row, "accuracy_ceiling_std": None}, "accuracy_ceiling")] * bounded,
             _megabytes(row["bytes_up_mean"]),
         )
     return table
+
+
+def exposure_line(runs: pl.DataFrame) -> str | None:
+    """Which classes are mostly held by clients that never come, where that is the same in all runs."""
+    if not {"classes", "exposure"} <= set(runs.columns):
+        return None
+    known = {
+        (tuple(row["classes"] or ()), tuple(row["exposure"] or ())) for row in runs.iter_rows(named=True)
+    }
+    if len(known) != 1:
+        return None
+    ((classes, exposure),) = known
+    small = sorted((share, name) for name, share in zip(classes, exposure, strict=True) if share < HALF)
+    if not small:
+        return None
+    held = ", ".join(f"{name} {percent(share)}" for share, name in small[:MOST_NAMED])
+    more = f" and {len(small) - MOST_NAMED} classes more" if len(small) > MOST_NAMED else ""
+    return f"Share of the training samples that clients who can come hold: {held}{more}."
 
 
 def _mean(row: dict[str, Any], name: str, scale: float = 100.0) -> str:
