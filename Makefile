@@ -72,8 +72,8 @@ bench-scale: .venv/ready ## time per round and memory against the number of clie
 bench-sweep: .venv/ready ## 64 MNIST runs as a sweep, and one after another (needs MNIST)
 	$(BIN)/python benchmarks/sweep.py
 
-fuzz: .venv/ready-dev ## files of runs and sweeps damaged in every way, then used: no traceback, no other result (3 minutes)
-	$(BIN)/python tests/fuzz.py
+fuzz: .venv/ready-dev ## files of runs and sweeps damaged in every way, then used: no traceback, no other result (10 minutes)
+	$(BIN)/python tests/fuzz
 
 signals: .venv/ready-dev ## how every command ends when a signal comes at many moments (needs MNIST; 10 minutes)
 	$(BIN)/python benchmarks/signals.py

@@ -16,9 +16,10 @@ from that data.
 FUZZ = """
 ## Damaged directories
 
-`make fuzz` makes runs, sweeps and comparisons, half of them interrupted. In every trial it damages one file
-(cut, bits flipped, zeros, garbage, missing) and then uses the directory. A command may do what it would
-have done, or refuse in one line that names the place. A traceback or another result is a failure.
+`make fuzz` makes runs, sweeps, comparisons, leagues, an advice and the state of a fleet's server, some of
+them interrupted. In every trial it damages one file (cut, bits flipped, zeros, garbage, missing) and then
+uses the directory. A command may do what it would have done, refuse in one line that names the place, or
+name the damaged file beside what is left. A traceback or another result is a failure.
 
 """
 MACHINE = """
@@ -29,10 +30,13 @@ one line that names the path, with exit code 1 or 2, and leave no file half writ
 result must be the same.
 
 """
+COMMANDS = """
+Commands that were tried: {commands}.
+"""
 SIZES = """
-Sizes that cannot be were refused before the start. The hungriest refusal took {processor seconds:.1f} s of
-the processor ({wall seconds:.1f} s by the clock on this machine, most of it imports) and {megabytes:.0f}
-MB.
+{count} sizes that cannot be were refused before the start: {refused} of them in one line, within 5 s of the
+processor and 1 GB. The slowest refusal took {processor seconds:.1f} s of the processor
+({wall seconds:.1f} s by the clock on this machine, most of it imports), the largest {megabytes:.0f} MB.
 """
 SIGNALS = """
 ## Signals
@@ -82,7 +86,7 @@ def source(made: dict[str, str], load: list[float]) -> str:
 
 def fuzz() -> str:
     found = read("fuzz")
-    kinds = ["same", "refused", "said to be missing", "FAILED"]
+    kinds = ["same", "refused", "said to be missing", "said to be damaged", "FAILED"]
     counts: dict[str, Counter[str]] = {}
     for name, count in found["outcomes"].items():
         use, _, outcome = name.rpartition(": ")
@@ -94,10 +98,16 @@ def fuzz() -> str:
         "the same result",
         "refused in one line",
         "a run said to be missing",
+        "a file said to be damaged",
         "failed",
     )
     rows = [(f"`{use}`", *(of_use[kind] for kind in kinds)) for use, of_use in sorted(counts.items())]
-    return FUZZ + table(head, *rows) + source(found["made"], found["load"])
+    totals = found["totals"]
+    said = (
+        f"\n{found['trials']:,} trials: {totals['traceback']} tracebacks, "
+        f"{totals['another result']} different results.\n"
+    )
+    return FUZZ + table(head, *rows) + said + source(found["made"], found["load"])
 
 
 def machine() -> str:
@@ -110,8 +120,12 @@ def machine() -> str:
             counts.setdefault(what, Counter())[how] += count
         rows += [(what, of_what["well"], of_what["failed"]) for what, of_what in counts.items()]
         notes.append(source(found["made"], found["load"]))
-    took = SIZES.format(**parts["sizes"]["the most that one took"]) if "sizes" in parts else ""
-    return MACHINE + table(*rows) + took + "".join(notes)
+    words = {word for found in parts.values() for word in found.get("commands", ())}
+    tried = COMMANDS.format(commands=", ".join(f"`{word}`" for word in sorted(words)))
+    sizes = parts["sizes"]
+    count, most = sizes["trials"], sizes["the most that one took"]
+    took = SIZES.format(count=count, refused=count - sizes["failed"], **most)
+    return MACHINE + table(*rows) + tried + took + "".join(notes)
 
 
 def signals() -> str:

@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-import fuzz
+from fuzz.making import make_all
 from machine.rooms import commands, rooms
 from machine.streams import streams
 from machine.trials import Trials, write_samples
@@ -19,7 +19,7 @@ def ready(tmp_path_factory):
         for module in ("run", "sweep.task"):
             patch.setattr(f"safari.experiment.{module}.CHECKPOINT_SECONDS", 0.0)
         folder = tmp_path_factory.mktemp("ready")
-        fuzz.make_all(folder)
+        make_all(folder, ("half-a-run", "run", "half-a-sweep", "sweep"))
         write_samples(folder)
         return folder
 

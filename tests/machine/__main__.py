@@ -9,13 +9,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import evidence
-import fuzz
+from fuzz.making import make_all
 from machine import __doc__ as about
 from machine.rights import rights
 from machine.rooms import DISKS, LIMITS, commands, rooms
 from machine.sizes import sizes
 from machine.streams import COMMANDS, streams
-from machine.trials import Trials, write_samples
+from machine.trials import NEEDED, Trials, write_samples
 
 PARTS = {
     "rooms": lambda trials, ready: rooms(trials, ready, commands(), DISKS, LIMITS),
@@ -34,7 +34,8 @@ def carried_out(part: str, ready: Path) -> Trials:
     total, failed, seconds = sum(trials.counts.values()), len(trials.failures), time.monotonic() - began
     print(f"{part}: {total} trials, {failed} failed; {seconds:.0f} s", flush=True)
     counts = {f"{what}: {how}": count for (what, how), count in sorted(trials.counts.items())}
-    found = {"trials": total, "failed": failed, "seconds": round(seconds), "counts": counts, **trials.facts}
+    found = {"trials": total, "failed": failed, "seconds": round(seconds), "counts": counts}
+    found |= trials.facts if part == "sizes" else {"commands": sorted(trials.commands)}
     evidence.keep("machine", f"python tests/machine {part}", {**found, "failures": trials.failures}, part)
     return trials
 
@@ -49,7 +50,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         ready = Path(folder)
         if set(parts) != {"sizes"}:
-            fuzz.make_all(ready)
+            make_all(ready, NEEDED)
             write_samples(ready)
         ready.chmod(0o755)
         for part in parts:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import fuzz
+from fuzz import uses
 from machine.trials import ROOT, Trials, called, dots, wrong
 
 ONNX = find_spec("jax2onnx") is not None
@@ -59,19 +59,25 @@ def commands() -> list[Command]:
             "run",
             lambda ready, out: ["run", str(ready / "run.toml"), "--out", str(out), "--quiet"],
             going_on("run"),
-            fuzz.run_outcome,
+            uses.run_outcome,
         ),
         Command(
             "sweep",
             lambda ready, out: ["sweep", str(ready / "sweep.toml"), "--out", str(out), "--quiet"],
             going_on("sweep"),
-            fuzz.sweep_outcome,
+            uses.sweep_outcome,
         ),
         Command(
             "compare",
             lambda ready, out: ["compare", str(ready / "run.toml"), *two, "--out", str(out)],
             going_on("compare"),
             table,
+        ),
+        Command(
+            "league",
+            lambda ready, out: ["league", str(ready / "league.toml"), "--out", str(out), "--quiet"],
+            going_on("league"),
+            uses.league_outcome,
         ),
         Command(
             "compare DIRECTORY",
@@ -83,7 +89,7 @@ def commands() -> list[Command]:
             "merge",
             lambda ready, out: ["merge", str(ready / "sweep"), "--out", str(out)],
             None,
-            fuzz.sweep_outcome,
+            uses.sweep_outcome,
         ),
         Command(
             "report",

@@ -162,8 +162,8 @@ def write_specs(folder: Path) -> None:
 
 
 def sizes(trials: Trials, ready: Path) -> None:
-    """Carry out every case, and note what the hungriest took."""
-    most = {"wall seconds": 0.0, "processor seconds": 0.0, "megabytes": 0.0}
+    """Carry out every case, and note what each took, and the most."""
+    each = {}
     for case in (*RUN, *COMMANDS):
         key, allowed = (RUN[case] if case in RUN else COMMANDS[case])[1:]
         with tempfile.TemporaryDirectory() as folder:
@@ -176,9 +176,12 @@ def sizes(trials: Trials, ready: Path) -> None:
         problem = "" if code == 2 and refused and not left else f"exit code {code}, {lines[-3:]}, {left}"
         if took["processor seconds"] > SECONDS or took["megabytes"] > MEGABYTES:
             problem = f"took {took}"
-        most = {name: max(most[name], took[name]) for name in most}
+        each[case] = took
         trials.note("a size that cannot be", case, problem)
+    figures = ("wall seconds", "processor seconds", "megabytes")
+    most = {name: max(took[name] for took in each.values()) for name in figures}
     trials.facts["the most that one took"] = most
+    trials.facts["each"] = each
 
 
 def measured(arguments: list[str], folder: Path) -> tuple[int, str, dict[str, float]]:

@@ -37,6 +37,9 @@ COMMANDS = {
     "sweep --resume half-a-sweep": FEW,
     "compare run.toml --seeds 1 --out new": FEW,
     "compare run --out new": KINDS,
+    "league league.toml --out new": FEW,
+    "league league.toml --dry-run": KINDS,
+    "league --resume league": KINDS,
     "merge sweep --out new": KINDS,
     "report run": KINDS,
     "migrate run.toml": KINDS,
@@ -57,7 +60,7 @@ COMMANDS = {
     "theory impossibility --samples 50": FEW,
     "flower deploy run.toml --out new": KINDS,
 }
-"""Carried out in a folder with the directories of tests/fuzz.py and `samples.npz`."""
+"""Carried out in a folder with the directories of tests/fuzz and `samples.npz`."""
 
 
 def streams(trials: Trials, ready: Path, chosen: dict[str, Iterable[str]]) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-import fuzz
+from fuzz.uses import call
 
 NOBODY = 65534
+NEEDED = ("half-a-run", "run", "half-a-sweep", "sweep", "comparison", "league")
+"""The directories of tests/fuzz that commands are tried on."""
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
@@ -29,9 +31,8 @@ def wrong(result: object, path: str) -> str:
 
 def called(arguments: list[str]) -> tuple[int, str, str]:
     """A command in this process."""
-    result = fuzz.call(arguments)
-    broken = result.exception is not None and not isinstance(result.exception, SystemExit)
-    return result.exit_code, result.stderr, repr(result.exception) if broken else ""
+    done = call(arguments)
+    return done.exit_code, done.stderr, "" if done.error is None else repr(done.error)
 
 
 def dots(folder: Path) -> list[str]:
@@ -56,11 +57,13 @@ class Trials:
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
+        self.commands: set[str] = set()
         self.failures: list[str] = []
         self.facts: dict[str, object] = {}
 
     def note(self, what: str, name: str, problem: str) -> None:
         self.counts[what, "failed" if problem else "well"] += 1
+        self.commands.add(name.split()[0])
         if problem:
             self.failures.append(f"{what}, {name}: {problem}")
             print(self.failures[-1], flush=True)

@@ -8,7 +8,16 @@ from safari.advise.advice import named
 from safari.advise.goal import Goal
 from safari.advise.pilot import Arm
 from safari.errors import InputError
-from safari.experiment.checksums import SPEC, reading
+from safari.experiment.checksums import (
+    SPEC,
+    SUMS,
+    digest,
+    is_there,
+    pack_sums,
+    read_checked,
+    reading,
+)
+from safari.experiment.directory import write_file
 from safari.report.advice_page import Advised, Tried, advice_page
 from safari.report.page import Page
 from safari.report.page_blocks import Number
@@ -19,6 +28,13 @@ PILOT = "pilot-1"
 """The folder of the first sweep, whose spec is the user's."""
 
 
+def write_advice(directory: Path, found: dict[str, Any]) -> None:
+    """Write the advice, its checksum first."""
+    content = (json.dumps(found, indent=2) + "\n").encode()
+    write_file(directory / SUMS, pack_sums({ADVICE: [digest(content)]}))
+    write_file(directory / ADVICE, content)
+
+
 def is_advice(directory: Path) -> bool:
     """Whether a folder was made by `safari advise`."""
     return (directory / ADVICE).is_file()
@@ -27,15 +43,16 @@ def is_advice(directory: Path) -> bool:
 def page_of(directory: Path) -> Page:
     """The page of the advice in `directory`."""
     file = directory / ADVICE
+    content = read_checked(file)
     with reading(file, "is damaged; run `safari advise` again"):
-        found = json.loads(file.read_bytes())
+        found = json.loads(content)
         advised = _advised(directory, found)
     spec = directory / PILOT / SPEC
     facts = {"directory": str(directory), "seconds": f"{found['seconds']:.0f}"}
     rounds = f"{found['pilot_rounds']} of {found['rounds']}"
     return advice_page(
         advised,
-        spec.read_text(encoding="utf-8") if spec.is_file() else "",
+        read_checked(spec).decode() if is_there(spec) else "",
         {**facts, "rounds of a run": rounds},
     )
 

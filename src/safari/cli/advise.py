@@ -1,6 +1,5 @@
 """`safari advise`: measure, then recommend."""
 
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,11 +41,11 @@ def advise_command(
         from safari.advise import Pilot, advise
         from safari.advise.advice import named, reasons
         from safari.advise.goal import Goal
-        from safari.advise.report import ADVICE
+        from safari.advise.report import ADVICE, write_advice
         from safari.cli.run import free_folder
         from safari.cli.sweep import carry_out
         from safari.errors import check_positive
-        from safari.experiment.directory import refuse_existing, write_file
+        from safari.experiment.directory import refuse_existing
         from safari.experiment.spec import apply_overrides, complete, read_toml
         from safari.experiment.sweep import SweepSpec
         from safari.report.advice import advice_table
@@ -70,8 +69,7 @@ def advise_command(
         changed = {override.partition("=")[0] for override in found.overrides}
         kept = [override for override in spec[1:] if override.partition("=")[0] not in changed]
         again = shlex.join(["safari", "run", spec[0], *kept, *found.overrides])
-        written = {**found.to_json(), "spec": spec[0], "command": again}
-        write_file(path / ADVICE, (json.dumps(written, indent=2) + "\n").encode())
+        write_advice(path, {**found.to_json(), "spec": spec[0], "command": again})
         show(advice_table(found.scores, found.over_own, goal.words, named))
         print(found.verdict)
         for line in reasons(found):

@@ -41,8 +41,9 @@ class LastSaved:
 
 
 def is_fleet(path: Path) -> bool:
-    """Whether a folder is that of a server's state."""
-    return (path / CHECKPOINT / JOURNAL).is_file()
+    """Whether a folder is that of a server's state, of which a file may be lost."""
+    place = path / CHECKPOINT
+    return (place / JOURNAL).is_file() or any(place.glob(f"round-*/{ABOUT}"))
 
 
 def last_saved(generations: Generations, lines: Lines) -> tuple[LastSaved | None, list[str]]:

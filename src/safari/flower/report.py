@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,17 @@ def page_of(directory: Path) -> Page:
 
     Nothing there is locked or changed.
     """
-    saved = _saved(directory)
+    saved, damaged = _saved(directory)
     sums = "agree" if is_checked(directory) else "none were kept: files are unchecked"
     facts = {
         "directory": str(directory),
         "checksums": sums,
         "page made": f"{datetime.now():%Y-%m-%d %H:%M:%S}",
     }
-    return fleet_page(fleet_of(directory, saved), read_checked(directory / SPEC).decode(), facts)
+    return fleet_page(fleet_of(directory, saved, damaged), read_checked(directory / SPEC).decode(), facts)
 
 
-def fleet_of(directory: Path, saved: LastSaved) -> Fleet:
+def fleet_of(directory: Path, saved: LastSaved, damaged: Sequence[str]) -> Fleet:
     """What is known of a fleet."""
     about, options = saved.about, saved.about["options"]
     finished = is_finished(directory)
@@ -56,6 +57,7 @@ def fleet_of(directory: Path, saved: LastSaved) -> Fleet:
         saved=f"{datetime.fromtimestamp(newest):%Y-%m-%d %H:%M:%S}",
         delivered=summary.get("delivered_round", about["synced_round"] if synced else done),
         options=options,
+        damaged=damaged,
     )
 
 
@@ -66,13 +68,14 @@ def _names(fleet: dict[str, Any]) -> list[str]:
     return [names[client] if client < len(names) else str(client) for client in range(count)]
 
 
-def _saved(directory: Path) -> LastSaved:
+def _saved(directory: Path) -> tuple[LastSaved, list[str]]:
+    """The newest state that is whole, and what is wrong with newer ones."""
     place = directory / CHECKPOINT
     for _ in range(ATTEMPTS):
         with contextlib.suppress(FileNotFoundError):
             found, faults = last_saved(Generations(place), Lines(place / JOURNAL))
             if found is not None:
-                return found
+                return found, faults
             if faults:
                 raise InputError("directory", str(directory), f"no saved state is whole: {'; '.join(faults)}")
         time.sleep(PAUSE)

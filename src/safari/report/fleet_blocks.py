@@ -32,6 +32,7 @@ class Fleet:
         saved: when the last round was saved, in words.
         delivered: the round whose model was delivered, or would be now.
         options: the settings of the strategy.
+        damaged: what is wrong with newer states than the one that is told of.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Fleet:
     saved: str
     delivered: int
     options: dict[str, Any] = field(default_factory=dict)
+    damaged: Sequence[str] = ()
 
     def count(self, event: str) -> Counter[int]:
         """How often something befell each client."""

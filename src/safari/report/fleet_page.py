@@ -59,7 +59,10 @@ def _lead(fleet: Fleet) -> str:
 def _points(fleet: Fleet) -> list[str]:
     answered = fleet.count("answered")
     never = [client for client in range(len(fleet.clients)) if not answered[client]]
-    found = []
+    found = [
+        f"{damage}; what this page shows was saved before it, after round {len(fleet.rounds)}."
+        for damage in fleet.damaged
+    ]
     if never and fleet.rounds:
         named = ", ".join(_with_connection(fleet, client) for client in never[:MOST_NAMED])
         more = f" and {len(never) - MOST_NAMED} more" if len(never) > MOST_NAMED else ""
