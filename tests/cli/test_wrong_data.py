@@ -136,7 +136,7 @@ TABLES = {
     "a label that is a measurement": (
         ("patients", lambda frame: frame.with_columns(diagnosis=pl.col("age") / 7)),
         "data.source = patients.csv: ",
-        "column diagnosis, row 1 holds 4.28",
+        "column diagnosis, row 1 holds 4.285714285714286; 60 different values in 60 rows are measurements",
     ),
     "a server without a column": (
         ("centre", without("pressure")),

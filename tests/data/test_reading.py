@@ -204,6 +204,18 @@ def test_numbers_name_classes_and_clients_as_well_and_are_sorted_as_numbers():
     assert excluded.excluded_clients == (1, 3)
 
 
+def test_numbers_with_fractions_name_classes_whatever_they_are_read_from(tmp_path):
+    grades = np.tile([1.5, 2.0, -0.5], 20)
+    frame = pl.DataFrame({"a": np.arange(60.0), "label": grades, "client": np.repeat([0.5, 1.0], 30)})
+    (tmp_path / "short.csv").write_text(frame.write_csv().replace("2.0,", "2,"))
+    for given in (frame, tmp_path / "short.csv"):
+        read = safari.read(given)
+        assert read.labels == ("-0.5", "1.5", "2")
+        assert read.clients == ("0.5", "1")
+    read = safari.read(frame[["a"]].to_numpy(), grades)
+    assert read.labels == ("-0.5", "1.5", "2")
+
+
 def test_a_trace_may_name_clients(tmp_path):
     (tmp_path / "trace.csv").write_text("round,client\n1,north\n2,harbour\n2,north\n")
     participation = safari.Participation(availability=safari.Trace(tmp_path / "trace.csv"))

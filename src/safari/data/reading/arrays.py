@@ -27,7 +27,7 @@ def read_arrays(
     origin: str = "the arrays",
     features: Sequence[str] | None = None,
 ) -> Samples:
-    """The samples in arrays. Labels and clients may be texts or whole numbers."""
+    """The samples in arrays. Labels and clients may be texts or numbers."""
     x, y = checked_x(np.asarray(x), options), np.asarray(y)
     one_each = f"must hold one label for each of the {len(x)} samples"
     check(y.shape == (len(x),), "label", f"array of shape {y.shape}", one_each)

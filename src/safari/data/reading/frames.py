@@ -16,6 +16,8 @@ ABSENT = ("", "na", "n/a", "nan", "null", "none", "?", "-", "--", ".", "#n/a", "
 """What tables write where a number is missing, in small letters."""
 MOST_VALUES = 20
 """A column of texts with no more values than this holds categories."""
+REPEATS = 5
+"""Names occur again: numbers with fractions that occur less often than so on average are measurements."""
 
 
 def read_frame(frame: pl.DataFrame, options: Options, name: str, origin: str) -> Samples:
@@ -87,12 +89,13 @@ def coded(
 
 
 def _check_names(found: list[str], texts: pl.Series, options: Options, origin: str) -> None:
-    """Refuse measurements in the place of names."""
+    """Refuse measurements in the place of names: fractions of which few occur again."""
     numbers = pl.Series(found, dtype=pl.String).cast(pl.Float64, strict=False)
     between = [name for name, number in zip(found, numbers, strict=True) if number and number % 1]
-    if between and not numbers.null_count():
+    if between and not numbers.null_count() and len(texts) < REPEATS * len(found):
         row = int(texts.is_in(between).arg_max() or 0) + 1
-        said = f"holds {texts[row - 1]}; it must hold texts or whole numbers"
+        many = f"{len(found)} different values in {len(texts)} rows are measurements, not names"
+        said = f"holds {texts[row - 1]}; {many}: write texts or whole numbers"
         _refuse(texts.name, row, origin, options, said)
 
 
@@ -107,9 +110,9 @@ def _as_texts(column: pl.Series, options: Options, origin: str) -> pl.Series:
             options.key, origin, f"column {column.name} holds {_kind(kind)}, not texts or numbers"
         )
     texts = column.cast(pl.String).str.strip_chars().replace("", None)
-    # Programs that write numbers with gaps write 1 as 1.0.
-    whole = texts.str.contains(r"^[+-]?\d+\.0+$")
-    return texts.str.replace(r"\.0+$", "") if whole.drop_nulls().all() else texts
+    # Programs that write numbers with gaps, or with fractions among them, write 1 as 1.0.
+    numbers = texts.str.contains(r"^[+-]?\d+(\.\d+)?$")
+    return texts.str.replace(r"\.0+$", "") if numbers.drop_nulls().all() else texts
 
 
 def matrix(frame: pl.DataFrame, features: Sequence[str], options: Options, origin: str) -> np.ndarray:

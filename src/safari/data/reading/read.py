@@ -42,7 +42,7 @@ def read(
             with one such file a client, or of a folder with one folder of images a class (or with one folder
             a client, and the classes in it); a polars or pandas frame; an array of samples; a Hugging Face
             `Dataset`; or a map-style `Dataset` of PyTorch, whose items are (x, y) or (x, y, client).
-        label: the column of the labels, texts or whole numbers (default: `label`). For an array the labels
+        label: the column of the labels, texts or numbers (default: `label`). For an array the labels
             themselves.
         client: the column that says who holds a sample (default: `client`, where there is one); False if no
             column does. For an array the clients themselves.
