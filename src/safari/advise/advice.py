@@ -112,7 +112,7 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
     finalists = [FEDAVG, server_only, *ranked[:FINALISTS]]
     pilot.train([OWN, *finalists], range(FOLDS))
     best = max(ranked[:FINALISTS], key=lambda arm: pilot.goal.sign * pilot.score(arm).mean)
-    sizes = _sizes(pilot, best, ground)
+    sizes = _sizes(pilot, best, ground, len(tried))
     return Advice(
         goal=pilot.goal,
         ground=ground,
@@ -122,15 +122,15 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
         over_own={arm: pilot.gain(arm, OWN, len(tried)) for arm in finalists},
         server_only=server_only,
         best=best,
-        over_fedavg=pilot.gain(best, FEDAVG),
-        over_server=pilot.gain(best, server_only),
+        over_fedavg=pilot.gain(best, FEDAVG, len(tried)),
+        over_server=pilot.gain(best, server_only, len(tried)),
         sizes=sizes,
         seconds=began - pilot.seconds_left,
         allowed_seconds=pilot.seconds,
     )
 
 
-def _sizes(pilot: Pilot, best: Arm, ground: Ground) -> dict[int, tuple[Estimate, Estimate]]:
+def _sizes(pilot: Pilot, best: Arm, ground: Ground, tried: int) -> dict[int, tuple[Estimate, Estimate]]:
     """The score of the best arm with fewer and with more server samples, and what that changes."""
     if pilot.server_is_given or pilot.seconds_left <= 0:
         return {}
@@ -141,7 +141,7 @@ def _sizes(pilot: Pilot, best: Arm, ground: Ground) -> dict[int, tuple[Estimate,
     possible = [arm for arm in arms if pilot.can_train(arm)]
     pilot.train(possible, range(FOLDS))
     return {
-        arm.server_samples: (pilot.score(arm), pilot.gain(arm, best))
+        arm.server_samples: (pilot.score(arm), pilot.gain(arm, best, tried))
         for arm in possible
         if arm.server_samples
     }

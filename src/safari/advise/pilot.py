@@ -207,8 +207,8 @@ class Pilot:
         """The metric, over the folds."""
         return estimate(list(self.outcomes[arm].values()))
 
-    def gain(self, arm: Arm, over: Arm, tried: int = 1) -> Estimate:
-        """By how much the metric is better, fold by fold; `arm` is the best of several that were `tried`."""
+    def gain(self, arm: Arm, over: Arm, tried: int) -> Estimate:
+        """By how much the metric is better, fold by fold; one is the best of several that were `tried`."""
         sign = self.goal.sign
         mine, theirs = (
             {fold: sign * value for fold, value in self.outcomes[which].items()} for which in (arm, over)
