@@ -71,7 +71,7 @@ def test_the_page_of_an_unfinished_fleet_says_how_far_it_is_and_loads_itself_ane
 
 def test_the_page_says_who_was_rejected_or_failed_or_never_came_and_why(unfinished):
     found = blocks(unfinished)
-    client_rounds = found["kinds"].counts["clients'"]
+    client_rounds = found["kinds"].counts["client"]
     points = "\n".join(found["findings"].points)
     assert "3 of 5 clients have not taken part: birch, cedar, elm (never connected)" in points
     assert f"Rejected {client_rounds} times: birch ({client_rounds}); the last in round" in points

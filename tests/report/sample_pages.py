@@ -116,7 +116,7 @@ def advice() -> Page:
             share=True,
             tried=tried,
             sizes=[(240, estimate([70.0, 75.0]), Estimate(2, 5.0, 1.0, -1.0, 11.0))],
-            command="safari run hospitals.toml algorithm.q=0.8 algorithm.server.steps=14",
+            command="safari run hospitals.toml",
             numbers=(Number("4", "settings tried beside yours"), Number("84 s", "the pilot took")),
         ),
         SPEC,

@@ -1,5 +1,7 @@
 """What a page says beyond accuracy: findings, classes, clients."""
 
+import re
+
 import polars as pl
 import pytest
 from sample_pages import COMPARED, run
@@ -40,6 +42,21 @@ def test_findings_name_the_best_and_what_cannot_be_told_from_it():
     )
     assert found.points[1].startswith("Recall of the worst class (sepsis) is highest with SAFARI: 57.0 %.")
     assert found.points[-1].startswith("1 of 3 clients never take part")
+
+
+def test_several_settings_are_listed_once_by_whether_they_can_be_told_from_the_best():
+    recalls = {"safari": 0.6, "scaffold": 0.59, "fedprox": 0.585, "fedavg": 0.2, "server-only": 0.1}
+    wobble = {"scaffold": 0.05, "fedprox": -0.05}
+    rows = [
+        run(name, seed, [0.9, recall + wobble.get(name, 0.0) * (seed - 1)])
+        for name, recall in recalls.items()
+        for seed in range(3)
+    ]
+    lead = findings(Settings.of(pl.DataFrame(rows)), []).lead
+    assert re.sub(r" \(.*?\)", "", lead) == (
+        "Balanced accuracy is highest with SAFARI: 75.0 %. Cannot be told from it: SCAFFOLD; FedProx. "
+        "Below it: FedAvg by 20.0 points; server only by 25.0 points."
+    )
 
 
 def test_one_seed_claims_no_difference_and_speaks_of_no_seeds():

@@ -48,9 +48,10 @@ CONTRASTS = """() => {
   return found;
 }"""
 BEYOND = "Math.max(0, document.documentElement.scrollWidth - innerWidth)"
-CLIPPED = """() => [...document.querySelectorAll(".block .scroll")]
+CLIPPED = """() => [...document.querySelectorAll(".block .scroll, .block :is(th, td):not(.track)")]
   .filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
-  .map((box) => `${box.closest("section").id}: ${box.scrollWidth} in ${box.clientWidth}`)"""
+  .map((box) => `${box.closest("section").id}, ${box.textContent.trim().slice(0, 30)}: ` +
+    `${box.scrollWidth} in ${box.clientWidth}`)"""
 STROKES = """() => Object.fromEntries([...document.querySelectorAll("[data-kind=curves]")].map((figure) => [
   figure.closest("section").id,
   Object.fromEntries([...figure.querySelectorAll(".legend li")].map((line) => {

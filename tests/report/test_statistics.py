@@ -28,11 +28,15 @@ def test_one_value_has_no_deviation_and_none_has_no_mean():
 
 
 def test_a_band_reaches_one_sample_deviation_to_either_side():
-    mean, low, high = band([[1.0, 5.0], [2.0, 5.0], [6.0, 5.0]])
-    assert mean.tolist() == [3.0, 5.0]
+    mean, low, high = band([[11.0, 5.0], [12.0, 5.0], [16.0, 5.0]])
+    assert mean.tolist() == [13.0, 5.0]
     assert (
         (high - mean).tolist() == (mean - low).tolist() == pytest.approx([estimate([1, 2, 6]).deviation, 0])
     )
+    assert [one.tolist() for one in band([[0.0, 100.0], [1.0, 90.0]])[1:]] == [
+        [0.0, pytest.approx(95 - 50**0.5)],
+        [pytest.approx(0.5 + 0.5**0.5), 100.0],
+    ]
     assert np.isnan(deviation([[1.0, 5.0]])).all()
     assert [one.tolist() for one in band([[1.0, 5.0]])] == [[1.0, 5.0]] * 3
 
@@ -137,7 +141,7 @@ def test_differences_within_two_points_are_ties_on_demand(ties, shown):
 def test_a_page_shows_tables_curves_and_what_is_missing(results):
     html = render(sweep_page("Sweep", results, ["q = 0.9", "q = 1.0"], spec="[train]", facts={}))
     assert "2 runs are missing" in html
-    assert "Missing: q = 0.9; q = 1.0." in html
+    assert "Missing: q\xa0=\xa00.9; q\xa0=\xa01.0." in html
     assert "Against FedAvg" in html
     assert "Accuracy over the rounds" in html
     assert "12 of 14 runs finished" in html

@@ -80,8 +80,8 @@ def took_part(clients: Sequence[Took], caption: str) -> Bars:
     if len(clients) > MOST_NAMED:
         return _counted(clients, caption)
     columns = {
-        "asked": [_rounds(client.asked) for client in clients],
-        "answered": [_rounds(client.answered) for client in clients],
+        "asked": _rounds([client.asked for client in clients]),
+        "answered": _rounds([client.answered for client in clients]),
     }
     if columns["asked"] == columns["answered"]:
         columns = {"rounds": columns["asked"]}
@@ -119,5 +119,6 @@ def _counted(clients: Sequence[Took], caption: str) -> Bars:
     return Bars("clients", TITLE, caption, "in how many rounds", columns, groups, highest)
 
 
-def _rounds(number: float) -> str:
-    return f"{number:.0f}" if number == round(number) else f"{number:.1f}"
+def _rounds(numbers: list[float]) -> list[str]:
+    decimals = 0 if all(number == round(number) for number in numbers) else 1
+    return [f"{number:.{decimals}f}" for number in numbers]

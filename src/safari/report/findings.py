@@ -49,16 +49,36 @@ def _best(settings: Settings, metric: Metric) -> str:
     ties = [setting for setting, gap in gaps if gap.low <= 0]
     if len(gaps) > MOST_SPELT:
         return f"{head}; {len(ties)} of the {len(gaps)} others cannot be told from it."
-    return f"{head}. {' '.join(_behind(setting, gap) for setting, gap in gaps)}"
+    near = [one for one in gaps if one[0] in ties]
+    far = [one for one in gaps if one[0] not in ties]
+    return f"{head}.{_near(near)}{_far(far)}"
 
 
-def _behind(setting: Setting, gap: Estimate) -> str:
-    between = f"{gap.low:.1f} to {gap.high:.1f}"
-    who = setting.label
-    who = who[0].upper() + who[1:] if who[:2].isalpha() else who
-    if gap.low <= 0:
-        return f"{who} cannot be told from it ({gap.mean:.1f} points below, {between})."
-    return f"{who} is {gap.mean:.1f} points below ({between})."
+def _near(gaps: list[tuple[Setting, Estimate]]) -> str:
+    """Of the settings that cannot be told from the best."""
+    words = [f"({gap.mean:.1f} points below, {_between(gap)})" for _, gap in gaps]
+    if len(gaps) == 1:
+        return f" {_begun(gaps[0][0].label)} cannot be told from it {words[0]}."
+    named = "; ".join(f"{one.label} {word}" for (one, _), word in zip(gaps, words, strict=True))
+    return f" Cannot be told from it: {named}." if gaps else ""
+
+
+def _far(gaps: list[tuple[Setting, Estimate]]) -> str:
+    """Of the settings that are worse than the best."""
+    if len(gaps) == 1:
+        [(one, gap)] = gaps
+        return f" {_begun(one.label)} is {gap.mean:.1f} points below ({_between(gap)})."
+    named = "; ".join(f"{one.label} by {gap.mean:.1f} points ({_between(gap)})" for one, gap in gaps)
+    return f" Below it: {named}." if gaps else ""
+
+
+def _between(gap: Estimate) -> str:
+    return f"{gap.low:.1f} to {gap.high:.1f}"
+
+
+def _begun(label: str) -> str:
+    """At the beginning of a sentence; a symbol such as q stays as it is."""
+    return label[0].upper() + label[1:] if label[:2].isalpha() else label
 
 
 def _score(found: Estimate) -> str:

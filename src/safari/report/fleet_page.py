@@ -115,7 +115,7 @@ def _numbers(fleet: Fleet) -> tuple[Number, ...]:
         )
     found.append(Number(f"{len(answered)} of {len(fleet.clients)}", "clients took part"))
     if (q := fleet.rounds[-1]["q"]) is not None:
-        found.append(Number(f"{q:.3g}", "q", "chance that a round is the clients'"))
+        found.append(Number(f"{q:.3g}", "q", "probability of a client round"))
     if asked:
         share = f"{100 * sum(answered.values()) / asked:.0f} %"
         found.append(Number(share, "of requests led to a reply that counts", f"{asked:,} requests"))

@@ -4,6 +4,7 @@ Styles, script and the plotting library are inside, so the file opens from a dis
 """
 
 import math
+import re
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -74,6 +75,7 @@ def _environment() -> Environment:
         "numeric_columns": _numeric_columns,
         "sort_value": _sort_value,
         "strength": _strength,
+        "unbroken": _unbroken,
     }
     return environment
 
@@ -118,6 +120,13 @@ def _longest_word(text: str) -> int:
 
 def _sort_value(entry: Entry) -> float | None:
     return entry.value if entry.value is not None and math.isfinite(entry.value) else None
+
+
+def _unbroken(text: str) -> str:
+    """No line ends before a per cent sign, or within q = 0.8."""
+    return re.sub(
+        r"(?<=\d) %|(?<=\bin) %|(?<=,) %$|(?<=\w) = (?=\w)", lambda found: found[0].replace(" ", "\xa0"), text
+    )
 
 
 def _strength(entry: Entry) -> float:

@@ -14,8 +14,8 @@ KINDS = {
     "both": Ink("#7a5195", "#b99ad3"),
     "idle": Ink("#9aa5b1", "#5d6b7a"),
 }
-WORDS = {"client": "clients'", "server": "server's", "both": "both sides'", "idle": "idle"}
-"""Whose a round was, by its kind."""
+WORDS = {"client": "client", "server": "server", "both": "client and server", "idle": "idle"}
+"""What a round is called, by its kind."""
 FAINT = 1.1
 """The width of the line of every round's model, beneath that of the delivered one."""
 
@@ -66,13 +66,13 @@ def accuracy_curves(
 
 
 def in_kinds(kinds: Sequence[str]) -> str:
-    """How many rounds were whose, in words."""
+    """How many rounds of which kind there were, in words."""
     counts = {kind: list(kinds).count(kind) for kind in KINDS}
     return ", ".join(f"{count} {WORDS[kind]}" for kind, count in counts.items() if count)
 
 
 def round_strip(rounds: Sequence[int], kinds: Sequence[str]) -> list[Strip]:
-    """Whose each round was; nothing where all were of one kind, or not every round is known."""
+    """Of which kind each round was; nothing where all were of one kind, or not every round is known."""
     if len(set(kinds)) < 2 or list(rounds) != list(range(1, len(rounds) + 1)):
         return []
     stretches: list[tuple[str, int, int]] = []
@@ -80,9 +80,15 @@ def round_strip(rounds: Sequence[int], kinds: Sequence[str]) -> list[Strip]:
         held = list(places)
         stretches.append((WORDS[kind], rounds[held[0]], rounds[held[-1]]))
     present = [kind for kind in KINDS if kind in kinds]
-    caption = "In a round of the server nothing is sent to any client."
+    caption = "In a server round nothing is sent to any client."
     return [
-        Strip("kinds", "Whose round it was", caption, tuple(stretches), {WORDS[k]: KINDS[k] for k in present})
+        Strip(
+            "kinds",
+            "Client and server rounds",
+            caption,
+            tuple(stretches),
+            {WORDS[k]: KINDS[k] for k in present},
+        )
     ]
 
 
@@ -92,7 +98,7 @@ def q_curve(rounds: Sequence[int], q: Sequence[float | None]) -> list[Curves]:
     if len(set(line.mean)) < 2:
         return []
     alt = f"q over the rounds, from {line.mean[0]:.2f} to {line.mean[-1]:.2f}."
-    caption = "With this probability a round is the clients'."
+    caption = "The probability that a round is a client round."
     return [Curves("q", "q over the rounds", caption, alt, ROUND, "q", (line,))]
 
 

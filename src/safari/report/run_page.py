@@ -68,7 +68,7 @@ def _lead(row: Row) -> str:
     if row.get("worst_class") is None:
         return f"{right}."
     worst = f"{_percent(row['worst_recall'])} of {row['worst_class']}, the class that it recognises least"
-    return f"{right}, {'but' if row['worst_recall'] < FAR * row['accuracy'] else 'and'} {worst}."
+    return f"{right}, {'but only' if row['worst_recall'] < FAR * row['accuracy'] else 'and'} {worst}."
 
 
 def _points(row: Row, settings: Settings) -> list[str]:

@@ -41,9 +41,12 @@ def deviation(values: Sequence[float] | np.ndarray) -> float | np.ndarray:
 
 
 def band(curves: Sequence[list[float]] | Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean of the curves, and one deviation below and above it; a single curve has no band."""
+    """Mean of the curves of a share in per cent, and one deviation below and above it, from 0 to 100.
+
+    A single curve has no band.
+    """
     mean, spread = np.mean(curves, axis=0), np.nan_to_num(deviation(np.asarray(curves)))
-    return mean, mean - spread, mean + spread
+    return mean, np.maximum(mean - spread, 0), np.minimum(mean + spread, 100)
 
 
 def estimate(values: Sequence[float]) -> Estimate:

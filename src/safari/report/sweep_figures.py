@@ -124,8 +124,8 @@ def _response(label: str, across: str, points: list[tuple[Setting, Estimate]], i
         label,
         tuple(float(setting.values[across]) for setting, _ in points),
         tuple(means),
-        tuple(mean - off for mean, off in zip(means, spread, strict=True)),
-        tuple(mean + off for mean, off in zip(means, spread, strict=True)),
+        tuple(max(mean - off, 0) for mean, off in zip(means, spread, strict=True)),
+        tuple(min(mean + off, 100) for mean, off in zip(means, spread, strict=True)),
         ink,
     )
 
@@ -158,7 +158,8 @@ def _heat(number: int, numbers: list[str], whose: str, held: list[Setting]) -> H
     return Heat(
         f"heat{number}",
         f"Accuracy by {down} and {across}{whose}",
-        "Mean test accuracy of the delivered model, in %. Colours go half by the number, half by its rank.",
+        "Mean test accuracy of the delivered model, in %. Colours follow the number and its rank alike, so "
+        "that one outlier does not hide the other differences.",
         f"Heat map of test accuracy.{where}",
         across,
         down,
