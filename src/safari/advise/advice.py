@@ -161,12 +161,14 @@ def named(arm: Arm) -> str:
 
 def reasons(advice: Advice) -> list[str]:
     """Sentences: what was measured, and what follows."""
-    lines = [_coverage_words(advice.ground), _bias_words(advice.ground)]
-    lines += [
+    return [
+        _coverage_words(advice.ground),
         _against("The server's samples", "FedAvg", advice.over_fedavg, advice),
         _against("The clients", "server-only training", advice.over_server, advice),
+        *_size_words(advice),
+        *_sure(advice),
+        _bias_words(advice.ground),
     ]
-    return [*lines, *_size_words(advice), *_sure(advice)]
 
 
 def _against(what: str, other: str, gain: Estimate, advice: Advice) -> str:
@@ -189,9 +191,9 @@ def _coverage_words(ground: Ground) -> str:
 
 def _bias_words(ground: Ground) -> str:
     if ground.bias.mean <= 0:
-        return "Their mean gradient shows no bias against the whole federation's."
+        return "The mean gradient of the clients that can come shows no bias against the whole federation's."
     return (
-        f"{ground.place} their mean gradient is off the whole federation's by "
+        f"{ground.place} the mean gradient of the clients that can come is off the whole federation's by "
         f"b^2 = {ground.bias.mean:.3g} (|grad F|^2 = {ground.gradient.mean:.3g}); a fixed q may stop at "
         "|grad F|^2 of up to q b^2. Noise of a minibatch gradient: "
         f"{ground.client_noise.mean:.3g} at a client, {ground.server_noise.mean:.3g} at the server."
