@@ -85,29 +85,35 @@ def source(made: dict[str, str], load: list[float]) -> str:
 
 
 def fuzz() -> str:
-    found = read("fuzz")
+    parts = read("fuzz")
     kinds = ["same", "refused", "said to be missing", "said to be damaged", "FAILED"]
-    counts: dict[str, Counter[str]] = {}
-    for name, count in found["outcomes"].items():
-        use, _, outcome = name.rpartition(": ")
-        if outcome.startswith("FAILED") or "FAILED" in use:
-            use, outcome = name.partition(": ")[0], "FAILED"
-        counts.setdefault(use, Counter())[outcome] += count
     head = (
-        "what was done then",
-        "the same result",
-        "refused in one line",
-        "a run said to be missing",
-        "a file said to be damaged",
-        "failed",
-    )
-    rows = [(f"`{use}`", *(of_use[kind] for kind in kinds)) for use, of_use in sorted(counts.items())]
-    totals = found["totals"]
+        "directory", "what was done then", "the same result", "refused in one line",
+        "a run said to be missing", "a file said to be damaged", "failed",
+    )  # fmt: skip
+    rows = []
+    for place, found in parts.items():
+        counts: dict[str, Counter[str]] = {}
+        for name, count in found["outcomes"].items():
+            use, outcome = name.partition(": ")[::2]
+            counts.setdefault(use, Counter())["FAILED" if "FAILED" in outcome else outcome] += count
+        rows += [
+            (place, f"`{use}`", *(of_use[kind] for kind in kinds)) for use, of_use in sorted(counts.items())
+        ]
+    trials = sum(found["trials"] for found in parts.values())
+    totals = Counter()
+    for found in parts.values():
+        totals.update(found["totals"])
     said = (
-        f"\n{found['trials']:,} trials: {totals['traceback']} tracebacks, "
+        f"\n{trials:,} trials: {totals['traceback']} tracebacks, "
         f"{totals['another result']} different results.\n"
     )
-    return FUZZ + table(head, *rows) + said + source(found["made"], found["load"])
+    return FUZZ + table(head, *rows) + said + "".join(dict.fromkeys(made_of(one) for one in parts.values()))
+
+
+def made_of(found: dict[str, Any]) -> str:
+    """Where a part's figures come from; how busy the machine was changes nothing."""
+    return source(found["made"], [])
 
 
 def machine() -> str:

@@ -35,7 +35,11 @@ def test_without_room_a_command_says_where_and_then_gives_the_same_result(ready)
 
 def test_a_stdout_that_is_closed_or_full_is_said_in_one_line(ready):
     trials = Trials()
-    streams(trials, ready, dict.fromkeys(("--version", "data list"), ("stdout closed", "stdout full")))
+    streams(
+        trials,
+        ready,
+        dict.fromkeys(("--version", "data list"), ("stdout closed", "stdout full", "stdout left early")),
+    )
     streams(trials, ready, {"run --resume run": ("ASCII only",)})
     assert not trials.failures
 

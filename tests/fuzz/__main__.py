@@ -20,39 +20,51 @@ from fuzz.trials import run_trial, trials, undamaged
 from fuzz.uses import USES
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--most", type=int, help="so many trials by chance (default: all)")
-    parser.add_argument("--places", nargs="*", choices=USES, help="these kinds of directory (default: all)")
-    asked = parser.parse_args()
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        made = make_all(Path(folder), asked.places or USES)
-        whole = undamaged(made)
-        found: Counter[str] = Counter()
-        failures = []
-        chosen = trials(made, random.Random(asked.seed), asked.most)
-        for number, trial in enumerate(chosen):
-            outcome = run_trial(trial, made, whole, asked.seed)
-            found[f"{trial.use}: {outcome.partition(',')[0]}"] += 1
-            if outcome.startswith("FAILED"):
-                failures.append(f"{trial}: {outcome}")
-                print(failures[-1], flush=True)
-            if number % 100 == 99:
-                print(f"{number + 1} of {len(chosen)}, {time.monotonic() - began:.0f} s", file=sys.stderr)
+def carried_out(place: str, path: Path, seed: int, most: int | None) -> list[str]:
+    """The trials of one kind of directory: what came of them is printed and kept; the failures."""
+    began, made = time.monotonic(), {place: path}
+    whole = undamaged(made)
+    found: Counter[str] = Counter()
+    failures = []
+    chosen = trials(made, random.Random(seed), most)
+    for number, trial in enumerate(chosen):
+        outcome = run_trial(trial, made, whole, seed)
+        found[f"{trial.use}: {outcome.partition(',')[0]}"] += 1
+        if outcome.startswith("FAILED"):
+            failures.append(f"{trial}: {outcome}")
+            print(failures[-1], flush=True)
+        if number % 100 == 99:
+            print(f"{place}: {number + 1} of {len(chosen)}", file=sys.stderr, flush=True)
     for outcome, count in sorted(found.items()):
         print(f"{count:5d}  {outcome}")
     totals = {what: sum(what in failure for failure in failures) for what in ("traceback", "another result")}
-    for what, count in totals.items():
-        print(f"{count:5d}  {what}")
     seconds = round(time.monotonic() - began)
-    print(f"{len(chosen)} trials, seed {asked.seed}: {len(failures)} failed; {seconds} s")
-    if asked.most is None and asked.places is None:
-        count = {"trials": len(chosen), "seed": asked.seed, "failed": len(failures), "seconds": seconds}
+    said = ", ".join(f"{count} {what}" for what, count in totals.items())
+    print(
+        f"{place}: {len(chosen)} trials, seed {seed}: {len(failures)} failed ({said}); {seconds} s",
+        flush=True,
+    )
+    if most is None:
+        count = {"trials": len(chosen), "seed": seed, "failed": len(failures), "seconds": seconds}
         outcomes = {"totals": totals, "outcomes": dict(sorted(found.items())), "failures": failures}
-        evidence.keep("fuzz", f"python tests/fuzz --seed {asked.seed}", {**count, **outcomes})
-    return min(len(failures), 100)
+        evidence.keep("fuzz", f"python tests/fuzz --seed {seed}", {**count, **outcomes}, place)
+    return failures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--most", type=int, help="so many trials of each kind by chance (default: all)")
+    parser.add_argument("--places", nargs="*", choices=USES, help="these kinds of directory (default: all)")
+    asked = parser.parse_args()
+    places = asked.places or list(USES)
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        needed = {*places, *({"run"} if "runs-compared" in places else ())}
+        made = make_all(Path(folder), needed)
+        for place in places:
+            failed += len(carried_out(place, made[place], asked.seed, asked.most))
+    return min(failed, 100)
 
 
 if __name__ == "__main__":

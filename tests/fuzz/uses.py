@@ -164,5 +164,5 @@ NOT_READ = (
     "lock", "writer", "curves.png", "comparison.csv", "table.csv", "differences.csv", "report.html",
     "league.csv",
 )  # fmt: skip
-ALIKE = 4
+ALIKE = 2
 """Of the files in a folder `finished`, one a run, so many are damaged."""

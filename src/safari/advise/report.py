@@ -11,8 +11,8 @@ from safari.errors import InputError
 from safari.experiment.checksums import (
     SPEC,
     SUMS,
+    Damaged,
     digest,
-    is_there,
     pack_sums,
     read_checked,
     reading,
@@ -48,11 +48,13 @@ def page_of(directory: Path) -> Page:
         found = json.loads(content)
         advised = _advised(directory, found)
     spec = directory / PILOT / SPEC
+    if not spec.is_file():
+        raise Damaged(spec, "is missing; run `safari advise` again")
     facts = {"directory": str(directory), "seconds": f"{found['seconds']:.0f}"}
     rounds = f"{found['pilot_rounds']} of {found['rounds']}"
     return advice_page(
         advised,
-        read_checked(spec).decode() if is_there(spec) else "",
+        read_checked(spec).decode(),
         {**facts, "rounds of a run": rounds},
     )
 

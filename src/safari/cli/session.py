@@ -60,8 +60,14 @@ def show(*tables: "RenderableType") -> None:
     """Print tables; wide where nobody's terminal is in the way."""
     from rich.console import Console
 
+    class Told(Console):
+        """A reader that left early is said like any other refusal of stdout; rich would end in silence."""
+
+        def on_broken_pipe(self) -> None:
+            raise
+
     narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
-    console = Console(width=None if narrow else PIPED_WIDTH)
+    console = Told(width=None if narrow else PIPED_WIDTH)
     for table in tables:
         console.print(table)
 

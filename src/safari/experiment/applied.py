@@ -13,7 +13,7 @@ from safari.engine import TrainedModel, load
 from safari.engine.evaluation import metrics_on_test
 from safari.engine.metrics import Metrics
 from safari.errors import InputError, check
-from safari.experiment.checksums import read_spec
+from safari.experiment.checksums import is_there, read_spec
 from safari.experiment.directory import SPEC, write_file
 from safari.experiment.spec import Spec, complete
 
@@ -51,7 +51,7 @@ def _predictions(model: TrainedModel, probabilities: np.ndarray) -> dict[str, An
 
 def _spec_of(place: Path) -> Spec | None:
     """The spec of a run directory."""
-    return complete(read_spec(place)) if (place / SPEC).is_file() else None
+    return complete(read_spec(place)) if place.is_dir() and is_there(place / SPEC) else None
 
 
 def _named(spec: Spec | None, key: str) -> Any:

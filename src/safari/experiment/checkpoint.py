@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 
 import polars as pl
 from jaxtyping import PyTree
@@ -31,9 +32,9 @@ def pack(training: Training) -> dict[str, bytes]:
     }
 
 
-def unpack(files: dict[str, bytes], training: Training) -> None:
-    """Put `training`, freshly prepared, where the packed one was."""
-    with reading("checkpoint", BEGIN_ANEW):
+def unpack(files: dict[str, bytes], training: Training, place: Path) -> None:
+    """Put `training`, freshly prepared, where the packed one was; `place` is the folder of the files."""
+    with reading(place, BEGIN_ANEW):
         history = parse_table(files[HISTORY])
         seconds = json.loads(files[SECONDS])
         carry = unpack_tensors(files[STATE], training.carry)

@@ -98,14 +98,25 @@ def read_folder(folder: Path) -> dict[str, bytes]:
     """All files of a folder that was written as a whole.
 
     Raises:
-        Damaged: if one of them is not what was written, or is missing.
+        Damaged: if one of them is not what was written, is missing, or cannot be read; or if there is none.
     """
     sums = read_sums(folder)
-    found = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.name != SUMS}
+    found = {file.name: _content(file) for file in sorted(folder.iterdir()) if file.name != SUMS}
+    if not found:
+        raise Damaged(folder, "is empty")
     for name, known in (sums or {}).items():
         if name not in found or digest(found[name]) not in known:
             raise Damaged(folder / name, "is damaged")
     return found
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except PermissionError:
+        raise
+    except OSError as error:
+        raise Damaged(file, f"is damaged ({error.strerror})") from None
 
 
 def check_files(folder: Path) -> None:
@@ -163,7 +174,13 @@ def read_table(file: Path) -> pl.DataFrame:
 
 def _read_parts(folder: Path) -> pl.DataFrame:
     tables = []
-    for part in sorted(folder.glob("*.parquet")):
+    known = [name for name in read_sums(folder.parent) or {} if name.startswith(f"{folder.name}/")]
+    parts = {*folder.glob("*.parquet"), *(folder.parent / name for name in known)}
+    if not parts:
+        raise Damaged(folder, _what_to_do(folder, "is empty"))
+    for part in sorted(parts):
+        if not part.is_file():
+            raise Damaged(part, _what_to_do(part, "is missing"))
         content = _checked(part, folder.parent, f"{folder.name}/{part.name}")
         with reading(part):
             tables.append(parse_table(content))

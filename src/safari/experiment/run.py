@@ -15,6 +15,7 @@ from safari.errors import InputError, check
 from safari.experiment.checkpoint import pack, pack_table, unpack
 from safari.experiment.checksums import SPEC, check_files, read_json
 from safari.experiment.directory import (
+    CHECKPOINT,
     CURVES,
     DIAGNOSTICS,
     METRICS,
@@ -80,7 +81,7 @@ def resume_run(
             return None
         training = _training(complete(asked))
         if saved is not None:
-            unpack(saved, training)
+            unpack(saved, training, path / CHECKPOINT)
         if asked != given:
             # In this order a kill in between leaves an unfinished run, of the old length or the new.
             directory.remove(SUMMARY)

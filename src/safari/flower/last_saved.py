@@ -11,6 +11,7 @@ from safari.flower.generations import Generations
 from safari.flower.lines import Lines
 
 ABOUT, STATE, JOURNAL = "about.json", "state.safetensors", "journal.jsonl"
+EVENTS = "events.parquet"
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,10 @@ class LastSaved:
 
 
 def is_fleet(path: Path) -> bool:
-    """Whether a folder is that of a server's state, of which a file may be lost."""
+    """Whether a folder is that of a server's state, of which much may be lost."""
     place = path / CHECKPOINT
-    return (place / JOURNAL).is_file() or any(place.glob(f"round-*/{ABOUT}"))
+    files = (place / JOURNAL).is_file(), any(place.glob(f"round-*/{ABOUT}")), (path / EVENTS).is_dir()
+    return any(files)
 
 
 def last_saved(generations: Generations, lines: Lines) -> tuple[LastSaved | None, list[str]]:

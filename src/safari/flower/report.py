@@ -79,4 +79,6 @@ def _saved(directory: Path) -> tuple[LastSaved, list[str]]:
             if faults:
                 raise InputError("directory", str(directory), f"no saved state is whole: {'; '.join(faults)}")
         time.sleep(PAUSE)
+    if is_finished(directory):
+        raise InputError("directory", str(directory), "has lost its saved states; put a copy back")
     raise InputError("directory", str(directory), "its server has not saved a round yet; try again later")

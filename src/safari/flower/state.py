@@ -142,7 +142,8 @@ class Folder:
         if (rounds or (self.path / SUMMARY).exists()) and not self._lines.path.exists():
             hint = f"is a simulated run's or older: it has no {CHECKPOINT}/{JOURNAL}; choose another folder"
             raise InputError("checkpoint", str(self.path), hint)
-        found, faults = last_saved(self._generations, self._lines)
+        with self._named():
+            found, faults = last_saved(self._generations, self._lines)
         for fault in faults:
             log(WARNING, "safari: %s; the generation before it is taken", fault)
         if found is None:

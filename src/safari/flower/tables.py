@@ -11,8 +11,9 @@ from safari.experiment.checkpoint import pack_table
 from safari.experiment.directory import METRICS, SUMMARY, Directory, pack_json
 from safari.flower.fleet import Fleet
 from safari.flower.journal import Journal
+from safari.flower.last_saved import EVENTS
 
-EVENTS, PARTICIPATION = "events.parquet", "participation.parquet"
+PARTICIPATION = "participation.parquet"
 PART = 10_000
 """So many events are in a file of the folder of events; a full file is never written again."""
 
