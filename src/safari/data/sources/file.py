@@ -19,7 +19,7 @@ class File(Source):
 
     Args:
         path: the path of the file or folder.
-        label: the column of the labels, texts or whole numbers (not set: `label`).
+        label: the column of the labels, texts or numbers (not set: `label`).
         client: the column that says who holds a sample (not set: `client`, where there is one); `false` if no
             column does.
         labels: the names of all classes, in order (not set: those that occur).

@@ -21,7 +21,7 @@ class Nodes(Source):
 
     Args:
         client_names: the names of all clients, in any order; not set: whoever connects.
-        label: the column of the labels, texts or whole numbers (not set: `label`).
+        label: the column of the labels, texts or numbers (not set: `label`).
         client: a column that says who holds a sample; it is left out (not set: `client`, where there is one).
         labels: the names of all classes, in order (not set: those of the server's samples).
         drop: columns that are left out, where they are.
