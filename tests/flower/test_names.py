@@ -1,8 +1,11 @@
 """Who a client is: names, the keys that they are bound to, two nodes with one name."""
 
+from logging import INFO
+
 import pytest
-from flwr.app import Message, RecordDict
+from flwr.app import Error, Message, RecordDict
 from flwr.clientapp import ClientApp
+from flwr.common.constant import ErrorCode
 from flwr.proto.node_pb2 import NodeInfo
 from local_grid import LocalGrid
 from numpy_app import make_app, nodes, server_step, start
@@ -82,6 +85,24 @@ def test_a_node_that_cannot_say_who_it_is_says_why(caplog):
         carry_out(LocalGrid(broken, nodes(2)))
     assert "could not say who it is: RuntimeError: no such file: model.py" in caplog.text
     assert isinstance(identify(app), ClientApp)
+
+
+def test_a_node_that_was_stopped_is_no_fault(caplog):
+    """Flower lists it until its heartbeat is overdue, and answers in its place."""
+
+    class Stopped(LocalGrid):
+        def _answer(self, message, key):
+            reply = super()._answer(message, key)
+            if message.metadata.dst_node_id == 77:
+                gone = Message(Error(ErrorCode.NODE_UNAVAILABLE, "Error: Node Unavailable"), reply_to=message)
+                gone.metadata.__dict__ |= reply.metadata.__dict__
+                return gone
+            return reply
+
+    carry_out(Stopped(make_app(), {77: {"partition-id": 1}, **nodes(1)}))
+    (record,) = [record for record in caplog.records if "node 77" in record.getMessage()]
+    assert record.levelno == INFO
+    assert "was stopped" in record.getMessage()
 
 
 def test_identify_leaves_an_app_as_it_was_but_for_one_question():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flwr.app import Message
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
@@ -17,7 +18,7 @@ class Exchange:
     """What came back in time, who failed and why, who left before answering, and who was late.
 
     `seconds` says after how long each node answered. The server looks for replies every half second at
-    the least.
+    the least. Flower answers for nodes that are `gone`: it has not heard from them for a while.
     """
 
     replies: list[Message]
@@ -25,6 +26,7 @@ class Exchange:
     left: list[int]
     late: list[int]
     seconds: dict[int, float] = field(default_factory=dict)
+    gone: list[int] = field(default_factory=list)
 
 
 def exchange(grid: Grid, messages: Iterable[Message], seconds: float) -> Exchange:
@@ -42,6 +44,7 @@ def exchange(grid: Grid, messages: Iterable[Message], seconds: float) -> Exchang
     replies: list[Message] = []
     failed: list[tuple[int, str]] = []
     took: dict[int, float] = {}
+    gone: list[int] = []
     pause, roll_call = FIRST_PAUSE, began + ROLL_CALL_SECONDS
     while open_ and (now := time.monotonic()) < began + seconds:
         for reply in grid.pull_messages(list(open_)):
@@ -51,6 +54,7 @@ def exchange(grid: Grid, messages: Iterable[Message], seconds: float) -> Exchang
             took[node] = time.monotonic() - began
             if reply.has_error():
                 failed.append((node, reply.error.reason or ""))
+                gone += [node] * (reply.error.code == ErrorCode.NODE_UNAVAILABLE)
             else:
                 replies.append(reply)
         if now > roll_call:
@@ -60,7 +64,7 @@ def exchange(grid: Grid, messages: Iterable[Message], seconds: float) -> Exchang
         if open_:
             time.sleep(min(pause, max(began + seconds - time.monotonic(), 0)))
             pause = min(pause * 1.5, LONGEST_PAUSE)
-    return Exchange(replies, failed, left, list(open_.values()), took)
+    return Exchange(replies, failed, left, list(open_.values()), took, gone)
 
 
 class Only(Grid):

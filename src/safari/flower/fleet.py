@@ -142,7 +142,10 @@ class Fleet:
             said = reply.content.config_records.get(ANSWER)
             answers[reply.metadata.src_node_id] = "" if said is None else str(said.get("name", ""))
         failed = dict(back.failed)
-        for node in sorted(set(nodes) - set(answers)):
+        for node in back.gone:
+            self.silent[node] = "was stopped, or has lost its connection; Flower lists it for a while yet"
+            log(INFO, "safari: node %d %s: it is not waited for", node, self.silent[node])
+        for node in sorted(set(nodes) - set(answers) - set(back.gone)):
             late = f"did not say within {self.deadline:g} s who it is"
             why = f"could not say who it is: {one_line(failed[node])}" if node in failed else late
             self.silent[node] = why
