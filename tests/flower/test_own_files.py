@@ -269,6 +269,19 @@ def test_the_order_of_columns_is_the_server_s_and_what_is_dropped_may_be_there(l
         np.testing.assert_array_equal(numpy_arrays(other.arrays)[name], array)
 
 
+def test_the_readme_promises_a_simulation_only_where_there_can_be_one(land, tmp_path):
+    names = ", ".join(f'"{name}"' for name in CLINICS)
+    spec = (land / "spec.toml").read_text().replace('"all"', f'"nodes"\nclient_names = [{names}]')
+    (land / "nodes.toml").write_text(spec)
+    for name, can in (("spec", True), ("nodes", False)):
+        given = load_spec(land / f"{name}.toml", ["algorithm.server.steps=5"])
+        text = (write_app(given, tmp_path / name) / "README.md").read_text()
+        assert ("What `safari run` simulates runs here" in text) == can
+        assert ("beside a simulated run" in text) == can
+        assert ("`safari run` cannot simulate it" in text) != can
+        assert "--port 9095" in text
+
+
 def test_nobody_simulates_what_lies_on_nodes(land):
     spec = load_spec(deployed(land))
     with pytest.raises(InputError, match=r"data\.source = nodes: the samples lie on the nodes of a fleet"):
@@ -282,7 +295,7 @@ REFUSED = {
         "steps",
         "[algorithm.server]",
         '[algorithm.server]\nsteps = "match"',
-        r"steps = match: goes by",
+        "write a number of steps",
     ),
     "what clients hold": (
         "feddu",

@@ -37,4 +37,5 @@ def deploy_command(
         from safari.flower.deploy import write_app
 
         folder = out or Path(f"{Path(spec[0]).stem}-fleet".replace("_", "-"))
-        print(write_app(load_spec(Path(spec[0]), spec[1:]), folder))
+        made = write_app(load_spec(Path(spec[0]), spec[1:]), folder)
+        print(f"{made}: a Flower app; its README.md has the commands that start it")

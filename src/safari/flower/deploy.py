@@ -79,6 +79,7 @@ def write_app(spec: Spec, out: Path) -> Path:
     Where the spec reads a file of all samples, the app reads none of it: every node names its own.
     """
     refuse_existing(out)
+    simulated = not spec.on_nodes
     spec = on_nodes(spec)
     job = Job(spec)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,31}", out.name):
@@ -95,7 +96,7 @@ def write_app(spec: Spec, out: Path) -> Path:
     }
     files = {
         "pyproject.toml": PROJECT.substitute(facts),
-        "README.md": _readme(facts, job),
+        "README.md": _readme({**facts, "simulated": simulated}, job),
         f"{package}/__init__.py": "",
         f"{package}/server_app.py": SERVER,
         f"{package}/client_app.py": CLIENT,

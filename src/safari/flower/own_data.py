@@ -14,8 +14,8 @@ from safari.experiment.spec import Spec, complete
 
 FLOWER_CAN = "cannot run on Flower: client methods and safari can"
 NO_SIZES = (
-    "goes by how many samples a client of median size holds, which no server of a fleet knows: "
-    "write a number, or epoch, or how many steps a client takes (algorithm.clients.local_steps)"
+    "needs to know how many samples the clients hold, which the server of a fleet does not: write a number "
+    'of steps, or "epoch", or give the clients a number of steps to match (algorithm.clients.local_steps)'
 )
 
 
