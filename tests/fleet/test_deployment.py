@@ -42,7 +42,7 @@ def test_a_spec_trains_on_real_clients_as_it_was_simulated(fleet, tmp_path):
         history = pl.read_parquet(state / "metrics.parquet")
         assert history["kind"].to_list() == expected.history["kind"].to_list()
         assert history["cohort"].to_list() == expected.history["cohort"].to_list()
-        assert set(summary["excluded"]) >= set(ABSENT)
+        assert set(summary["never_took_part"]) >= set(map(str, ABSENT))
         model = load_file(state / "model.safetensors")
         np.testing.assert_allclose(model["weight"], expected.params["weight"], atol=1e-5)
         found[name] = summary["accuracy"]

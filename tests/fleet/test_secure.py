@@ -27,4 +27,4 @@ def test_tls_and_authentication_let_only_registered_nodes_in(tmp_path):
     assert "restarted: the SuperLink knows its 2 keys" in done.stdout
     about = json.loads((max((state / "checkpoint").glob("round-*")) / "about.json").read_text())
     assert sorted(about["fleet"]["keys"]) == ["eight", "seven"]
-    assert json.loads((state / "summary.json").read_text())["excluded"] == list(range(2, 10))
+    assert json.loads((state / "summary.json").read_text())["never_took_part"] == list("23456789")

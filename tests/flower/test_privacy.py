@@ -1,6 +1,8 @@
 """Differential privacy under SAFARI: clients' mods, the counts that the noise is made for, what was spent."""
 
 import json
+import sys
+from logging import WARNING
 
 import numpy as np
 import polars as pl
@@ -217,3 +219,17 @@ def _spent_without_noise():
     made = strategy(private(noise_multiplier=0.0))
     carry_out(made, rounds=1)
     return made.clients.privacy.spent()
+
+
+@pytest.mark.parametrize("asked", [6, 7])
+def test_what_cannot_be_counted_or_does_not_match_is_warned_of_at_the_start(monkeypatch, caplog, asked):
+    for name in ("dp_accounting", "dp_accounting.rdp"):
+        monkeypatch.setitem(sys.modules, name, None)
+    made = strategy(private(), per_round=asked)
+    made.start(LocalGrid(make_app(), nodes(8)), start(), num_rounds=3)
+    warned = [record.getMessage() for record in caplog.records if record.levelno >= WARNING]
+    warned = [line for line in warned if line.startswith("safari: privacy:")]
+    assert "epsilon stays unknown: pip install 'safari-fl[privacy]'" in warned[0]
+    assert len(warned) == (1 if asked == 6 else 2)
+    if asked == 7:
+        assert "7 clients are asked, but the noise is made for num_sampled_clients = 6" in warned[1]

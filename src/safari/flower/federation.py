@@ -13,6 +13,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result
 
 from safari.flower.arrays import array_record, numpy_arrays
+from safari.flower.ending import absence, delivery
 from safari.flower.exchange import exchange, one_line
 from safari.flower.journal import now
 from safari.flower.options import changes
@@ -124,6 +125,7 @@ class Federation:
         facts = {"status": status, "updated": now(), "planned_rounds": self.rounds, **more}
         return {
             **facts,
+            "excluded": sorted(made.excluded),
             "deliver": made.deliver,
             "delivered_round": delivered,
             **made.clients.privacy.summary(),
@@ -208,7 +210,8 @@ class Federation:
         journal = self.strategy.journal
         journal.score(found or {}, self.strategy.deliver)
         row = journal.rounds[-1]
-        took = f", {len(row['reported'])} of {len(row['cohort'])} answered" if row["cohort"] else ""
+        asked = f"{row['available']} available, {len(row['cohort'])} asked, {len(row['reported'])} answered"
+        took = f": {asked}" if row["cohort"] else ""
         scored = "" if row["accuracy_round"] is None else f", accuracy {row['accuracy_round']:.4f}"
         log(INFO, "safari: round %d of %d: %s%s%s", number, self.rounds, row["kind"], took, scored)
 
@@ -236,13 +239,10 @@ class Federation:
         if made.delivers_synced:
             assert made.synced is not None
             self._result.arrays = array_record(made.synced)
-        delivered = facts["delivered_round"]
-        later = self.done - delivered
-        hint = f'; {later} later rounds are left out (deliver="last" takes them)' if later else ""
-        log(INFO, "safari: the delivered model is that after round %d%s", delivered, hint)
-        never = made.journal.never_took_part(made.fleet)
-        names = ", ".join(made.fleet.name(client) for client in never) or "none"
-        log(INFO, "safari: clients that never took part: %s", names)
+        level, said = delivery(made.journal.rounds, facts["delivered_round"])
+        log(level, "safari: %s", said)
+        never = absence(made.journal.participation(made.fleet), made.excluded)
+        log(INFO, "safari: clients that never took part: %s", never)
         if "privacy" in facts:
             log(INFO, "safari: privacy: %s", made.clients.privacy.said())
         if folder is not None:

@@ -66,6 +66,7 @@ class Journal:
     """What happened so far.
 
     `due` client rounds were drawn, `averaged` were averaged, and the last `silent` of them were not.
+    `classes` are the names of the classes, where the server knows them.
     """
 
     rounds: list[dict[str, Any]] = field(default_factory=list)
@@ -74,6 +75,7 @@ class Journal:
     due: int = 0
     averaged: int = 0
     silent: int = 0
+    classes: tuple[str, ...] | None = None
     _counts: Counter[tuple[int, str]] = field(default_factory=Counter)
     _last: dict[tuple[int, str], str] = field(default_factory=dict)
     _earlier: pl.DataFrame | None = None
@@ -188,12 +190,12 @@ class Journal:
         """A row an event: all, or those from `first` to before `end`."""
         return pl.DataFrame(self.events[first:end], schema=EVENTS_SCHEMA)
 
-    def log(self, never: Iterable[int], measure: Callable[[], Measured] | None = None) -> Log:
+    def log(self, excluded: Iterable[int], measure: Callable[[], Measured] | None = None) -> Log:
         """What a simulated run would leave; no server sees what its clients' data cover."""
         return Log(
             history=self.history(),
             coverage=None,
-            excluded=tuple(never),
+            excluded=tuple(excluded),
             compile_seconds=0.0,
             train_seconds=self.seconds,
             measure=measure,
@@ -212,10 +214,6 @@ class Journal:
             }
             for client in range(fleet.known)
         ]
-
-    def never_took_part(self, fleet: Fleet) -> list[int]:
-        """The clients of whose data the model has seen nothing."""
-        return [row["client"] for row in self.participation(fleet) if not row["answered"]]
 
 
 def now() -> str:

@@ -5,9 +5,10 @@ spends nothing. Which clients are drawn is not taken as an amplification: who is
 random draw.
 """
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from logging import INFO
+from logging import INFO, WARNING
 from typing import Any
 
 from flwr.common import log
@@ -66,6 +67,18 @@ class Privacy:
         if self._accountant is not None and noise:
             self._accountant.compose(_event(noise))
         log(INFO, "safari: privacy: %s", self.said())
+
+    def warn(self, asked: int | None) -> None:
+        """Say at the start what should not be noticed at the end; so many are `asked` in a client round."""
+        if self.wrapper is None:
+            return
+        if importlib.util.find_spec("dp_accounting") is None:
+            how = "pip install 'safari-fl[privacy]' at the server"
+            log(WARNING, "safari: privacy: nobody counts what is spent, epsilon stays unknown: %s", how)
+        count = self.wrapper.num_sampled_clients
+        if asked not in (None, count):
+            fault = f"{asked} clients are asked, but the noise is made for num_sampled_clients = {count}"
+            log(WARNING, "safari: privacy: %s: set per_round and num_sampled_clients equal", fault)
 
     def said(self) -> str:
         """What was spent so far, in a line."""

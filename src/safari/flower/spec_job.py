@@ -172,6 +172,11 @@ class Job(Deployed):
         names = federation.client_names
         return None if names is None else list(names)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes."""
+        return self.run.task.federation.dataset.labels
+
     def held(self, end: End) -> int:
         return end.samples if self.spec.on_nodes else super().held(end)
 

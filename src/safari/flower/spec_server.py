@@ -22,6 +22,7 @@ from safari.flower.fleet import Fleet
 from safari.flower.spec_client import BROADCAST, CLIENT
 from safari.flower.spec_job import WEIGHT, End, Job, job_of, turn_of
 from safari.flower.strategy import SafariStrategy
+from safari.flower.wrapped import without_evaluation
 from safari.models import from_named, named_arrays
 
 
@@ -54,9 +55,8 @@ class SpecClients(FedAvg):
     transient = ("job", "sent", "fleet")
 
     def __init__(self, job: Job):
-        super().__init__(
-            fraction_evaluate=0.0, weighted_by_key=WEIGHT, min_train_nodes=1, min_available_nodes=1
-        )
+        super().__init__(weighted_by_key=WEIGHT, min_train_nodes=1, min_available_nodes=1)
+        without_evaluation(self)
         self.job = job
         self._like = jax.eval_shape(job.server_memory)
         self.memory: Arrays = named_arrays(job.server_memory())

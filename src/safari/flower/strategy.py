@@ -30,7 +30,7 @@ from safari.flower.replies import arrays_fault
 from safari.flower.rounds import Round
 from safari.flower.server_steps import Estimating, ServerStep
 from safari.flower.settings import check_bounds, check_fleet, check_parts, check_rounds, check_trust
-from safari.flower.wrapped import attribute_of
+from safari.flower.wrapped import attribute_of, without_evaluation
 
 if TYPE_CHECKING:
     from safari.flower.spec_job import Job
@@ -101,7 +101,7 @@ class SafariStrategy(Strategy):
         check_rounds(seed, round_deadline, start_deadline, deliver, delta)
         check_bounds(most_norm=most_norm, norm_bound=norm_bound, weight_bound=weight_bound)
         check_trust(trust, server_step)
-        strategy = clients or FedAvg(fraction_evaluate=0.0, min_train_nodes=1, min_available_nodes=1)
+        strategy = clients or without_evaluation(FedAvg(min_train_nodes=1, min_available_nodes=1))
         self.evaluated = float(attribute_of(strategy, "fraction_evaluate", 0.0))
         path = client_path if isinstance(q, AdaptiveQ) else None
         self.clients = Clients.of(strategy, most_norm, Bounds(norm_bound, weight_bound), delta, path)
@@ -121,7 +121,7 @@ class SafariStrategy(Strategy):
             place_of(metrics_port)
         self.job = job
         check_fleet(self.fleet, per_round, min_replies, silent_rounds, self.clients.needs)
-        self.journal = Journal()
+        self.journal = Journal(classes=None if job is None else job.labels)
         self.synced: Arrays | None = None
         self.synced_round = 0
         self.turn: Round | None = None
@@ -176,8 +176,10 @@ class SafariStrategy(Strategy):
         log(INFO, "\t├──> Deadline: %g s, replies needed: %d%s", self.round_deadline, self.min_replies, why)
         if self.checkpoint is not None:
             log(INFO, "\t├──> State saved in %s", self.checkpoint.resolve())
-        log(INFO, "\t└──> Client rounds by %s:", self.clients.name)
+        shown = "which sees only the clients that are asked, and so needs 1"
+        log(INFO, "\t└──> Client rounds by %s, %s:", self.clients.name, shown)
         self.clients.strategy.summary()
+        self.clients.privacy.warn(needs.asked or self.per_round or self.fleet.size)
 
     # One round, in the steps that Flower asks for.
 

@@ -10,9 +10,10 @@ from safari.engine.result import Measured
 from safari.experiment.checkpoint import pack_table
 from safari.experiment.directory import METRICS, SUMMARY, Directory, pack_json
 from safari.flower.fleet import Fleet
-from safari.flower.journal import Journal
+from safari.flower.journal import SCORES, Journal
 from safari.flower.last_saved import EVENTS
 
+BY_CLASS = {"recall", "precision"}
 PARTICIPATION = "participation.parquet"
 PART = 10_000
 """So many events are in a file of the folder of events; a full file is never written again."""
@@ -36,12 +37,17 @@ class Tables:
         measure: Callable[[], Measured] | None = None,
     ) -> None:
         """The tables as of now; `more` of the summary, and what scores the model, come from outside."""
-        participation = journal.participation(fleet)
-        never = [row["client"] for row in participation if not row["answered"]]
-        summary = {**more, **journal.log(never, measure).summary(), "participation": participation}
+        clients = journal.participation(fleet)
+        summary = {
+            **more,
+            **scored(journal.log(more["excluded"], measure).summary(), journal),
+            "never_connected": [row["name"] for row in clients if not row["seen"]],
+            "never_took_part": [row["name"] for row in clients if not row["answered"]],
+            "participation": clients,
+        }
         files = {
             METRICS: pack_table(journal.history()),
-            PARTICIPATION: pack_table(pl.DataFrame(participation)),
+            PARTICIPATION: pack_table(pl.DataFrame(clients)),
             **self._events(journal),
             SUMMARY: pack_json(summary),
         }
@@ -69,3 +75,27 @@ class Tables:
             self._directory.remove(*names)
         elif before.exists():
             self._directory.remove(EVENTS)
+
+
+def scored(summary: dict[str, Any], journal: Journal) -> dict[str, Any]:
+    """The summary with what the server's evaluation found, where the model itself was not scored by class.
+
+    Classes whose names the server does not know are called by their numbers.
+    """
+    if not journal.rounds or summary["classes"] is not None:
+        return summary
+    found = {name: value for name in SCORES if (value := journal.rounds[-1][name]) is not None}
+    count = max((len(value) for value in found.values() if isinstance(value, list)), default=0)
+    if count:
+        known = journal.classes or ()
+        names = list(known) if len(known) == count else [str(one) for one in range(count)]
+        for name in BY_CLASS & found.keys():
+            found[name] = dict(zip(names, found[name], strict=False))
+        found |= {"classes": names, **_worst(found.get("recall", {}))}
+    return summary | found
+
+
+def _worst(recall: dict[str, float | None]) -> dict[str, Any]:
+    known = {name: value for name, value in recall.items() if value is not None}
+    worst = min(known, key=lambda name: known[name], default=None)
+    return {"worst_class": worst, "worst_recall": None if worst is None else known[worst]}

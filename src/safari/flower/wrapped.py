@@ -1,7 +1,7 @@
 """Any Flower strategy as the clients' part: which are refused, whom it asks, how many it needs."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from flwr.app import ArrayRecord
 from flwr.serverapp import strategy as shipped
@@ -9,6 +9,7 @@ from flwr.serverapp.strategy import Strategy
 
 from safari.errors import InputError
 
+FedAvgKind = TypeVar("FedAvgKind", bound=shipped.FedAvg)
 REFUSED = {
     shipped.FedXgbBagging: "its trees grow from round to round; no server step could train them",
     shipped.FedXgbCyclic: "its trees go from client to client; no server step could train them",
@@ -80,6 +81,12 @@ def show_everyone(strategy: Strategy) -> None:
         for name, value in vars(one).items():
             if name in SIZES and value:
                 setattr(one, name, 1.0 if name in FRACTIONS else 1)
+
+
+def without_evaluation(strategy: FedAvgKind) -> FedAvgKind:
+    """Let no client evaluate. Built that way, a strategy of Flower's warns of what is meant here."""
+    strategy.fraction_evaluate, strategy.min_evaluate_nodes = 0.0, 0
+    return strategy
 
 
 def begin_at(strategy: Strategy, arrays: ArrayRecord) -> None:
