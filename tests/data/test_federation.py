@@ -218,3 +218,29 @@ def test_the_server_set_is_drawn_and_not_what_comes_first():
     ]
     assert set(drawn[0]) != set(drawn[1])
     assert all(len(set(y[samples])) == 10 for samples in drawn)
+
+
+def hospitals():
+    x, y = np.random.default_rng(0).normal(size=(90, 3)), np.arange(90) % 2
+    names = np.array(["north", "south", "east"])[np.arange(90) % 3]
+    return safari.read(x, y, names)
+
+
+def test_the_server_draws_from_the_clients_that_are_named_and_from_no_others():
+    some = safari.federate(hospitals(), server=safari.ServerSet(20, clients=("south", "east")))
+    taken = np.asarray(some.dataset.client)[np.asarray(some.held_by(None))]
+    assert {some.dataset.client_names[number] for number in taken} == {"south", "east"}
+    north = some.dataset.client_names.index("north")
+    assert some.clients.count[north] == np.sum(np.asarray(some.dataset.client) == north)
+    every = safari.federate(hospitals(), server=safari.ServerSet(20))
+    taken = np.asarray(every.dataset.client)[np.asarray(every.held_by(None))]
+    assert len(set(taken.tolist())) == 3
+
+
+def test_clients_to_draw_from_must_be_known():
+    with pytest.raises(safari.InputError, match="clients = sout: unknown client; did you mean south"):
+        safari.federate(hospitals(), server=safari.ServerSet(5, clients=("sout",)))
+    with pytest.raises(safari.InputError, match="needs data that say who holds a sample"):
+        safari.federate("digits", server=safari.ServerSet(5, clients=("a",)))
+    with pytest.raises(safari.InputError, match="samples = 80: the data has only"):
+        safari.federate(hospitals(), server=safari.ServerSet(80, clients=("south",)))

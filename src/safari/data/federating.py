@@ -26,7 +26,7 @@ from safari.registry import Noun
 Own = Samples | str | Path
 NO_SERVER = (
     "must be given for samples of your own: the server's own labelled samples, or how many to draw from "
-    "all clients, also from those that never take part"
+    "which clients (of all clients, also of those that never take part, if none are named)"
 )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from safari.data.dataset import Dataset
-from safari.errors import InputError, check, check_not_negative, check_positive
+from safari.errors import InputError, check, check_not_negative, check_positive, unknown_name
 from safari.randomness import host_stream
 from safari.registry import Noun
 
@@ -21,6 +21,8 @@ class ServerSet(Noun):
             not its clients' private ones, and counting a sample on both sides would flatter the server.
         missing_classes: classes of which the server has no sample.
         alpha: draws the server's class mixture from Dirichlet(alpha * shares of the classes).
+        clients: the clients whose samples are drawn from, by name (default: the whole population, also
+            clients that never take part). Only where the data say who holds a sample.
 
     Raises:
         InputError: if a value is out of range, or the data set has too few samples.
@@ -38,6 +40,7 @@ class ServerSet(Noun):
     disjoint: bool = True
     missing_classes: tuple[int, ...] = ()
     alpha: float | None = None
+    clients: tuple[str, ...] | None = None
 
     def __check_init__(self) -> None:
         check_not_negative("samples", self.samples)
@@ -62,6 +65,9 @@ class ServerSet(Noun):
             check(0 <= label <= highest, "missing_classes", label, f"must be classes from 0 to {highest}")
         order = rng.permutation(len(labels))
         order = order[~np.isin(labels[order], self.missing_classes)]
+        if self.clients is not None:
+            numbers = self._numbers(dataset)
+            order = order[np.isin(np.asarray(dataset.client)[order], numbers)]
         check(
             self.samples <= len(order),
             "samples",
@@ -71,6 +77,16 @@ class ServerSet(Noun):
         if self.alpha is None:
             return order[: self.samples]
         return self._draw_skewed(order, labels[order], dataset.classes, self.alpha, rng)
+
+    def _numbers(self, dataset: Dataset) -> list[int]:
+        """The numbers of the clients that are drawn from."""
+        names = dataset.client_names
+        if names is None:
+            hint = "needs data that say who holds a sample, such as a table with a column of clients"
+            raise InputError("clients", self.clients, hint)
+        for name in self.clients or ():
+            check(name in names, "clients", name, unknown_name(name, names, "client"))
+        return [names.index(name) for name in self.clients or ()]
 
     def _draw_skewed(
         self, order: np.ndarray, labels: np.ndarray, classes: int, alpha: float, rng: np.random.Generator
