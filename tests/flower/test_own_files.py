@@ -20,6 +20,7 @@ from safari.flower.deploy import write_app
 from safari.flower.spec_client import client_app
 from safari.flower.spec_job import Job, job_of
 from safari.flower.spec_server import scores, strategy_of
+from safari.flower.tables import scored
 
 NUMBERS = itertools.count()
 CLINICS = {"ash": 90, "birch": 20, "cedar": 45, "dell": 70, "elm": 33, "firth": 60}
@@ -164,15 +165,18 @@ def test_a_fleet_with_own_files_is_the_simulation_of_them_all(land, tmp_path, hi
 
 def test_the_delivered_model_is_loaded_scored_and_asked_as_that_of_a_run(land, tmp_path):
     state = tmp_path / "state"
-    fleet(land, deployed(land), nodes_of(land), state)
+    _, strategy = fleet(land, deployed(land), nodes_of(land), state)
     summary = json.loads((state / "summary.json").read_text())
+    running = scored(strategy.journal.log((), None).summary(), strategy.journal)
+    for name in ("loss", "macro_f1", "recall", "worst_class", "classes"):
+        assert running[name] == pytest.approx(summary[name]), "the summary of a run that goes on"
     model, patients = safari.load(state), pl.read_csv(land / "centre" / "test.csv")
     assert model.labels == ("flu", "measles", "sepsis")
     assert model.features == ("age", "heat", "white", "lactate")
     assert model.evaluate(patients, "diagnosis").accuracy == summary["accuracy"]
     for arguments in ([], [str(land / "centre" / "test.csv")]):
-        scored = CliRunner().invoke(app, ["evaluate", str(state), *arguments, "--json"])
-        assert json.loads(scored.stdout)["recall"] == summary["recall"]
+        found = CliRunner().invoke(app, ["evaluate", str(state), *arguments, "--json"])
+        assert json.loads(found.stdout)["recall"] == summary["recall"]
     out = tmp_path / "predicted.csv"
     asked = CliRunner().invoke(
         app, ["predict", str(state), str(land / "centre" / "test.csv"), "--out", str(out)]

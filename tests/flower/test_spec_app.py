@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from local_grid import LocalGrid
+from typer.testing import CliRunner
 
+from safari.cli import app
 from safari.engine.training import Training
 from safari.errors import InputError
 from safari.experiment.spec import complete, load_spec
@@ -120,6 +122,14 @@ def test_an_app_is_not_written_over_anything(tmp_path):
             write_app(spec, tmp_path / name)
     write_app(spec, tmp_path / "my-fleet-2")
     assert (tmp_path / "my-fleet-2" / "my_fleet_2_app" / "spec.toml").is_file()
+
+
+def test_deploy_says_where_the_app_is_and_where_to_read_on(tmp_path):
+    place = tmp_path / "my-fleet"
+    done = CliRunner().invoke(app, ["flower", "deploy", str(EXAMPLES / "digits.toml"), "--out", str(place)])
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"{place}: ")
+    assert "README.md" in done.stdout
 
 
 def test_the_example_app_is_what_the_command_writes(tmp_path):
