@@ -45,7 +45,9 @@ name = "$name"
 version = "1.0.0"
 description = "A safari spec as a Flower app"
 license = "Apache-2.0"
-dependencies = ["safari-fl[flower]==$version"]
+# Flower installs what is listed here from a package index, before every run. What this app needs,
+# safari-fl[flower]==$version, is installed beside Flower on every machine.
+dependencies = []
 
 [tool.hatch.build.targets.wheel]
 packages = ["$package"]

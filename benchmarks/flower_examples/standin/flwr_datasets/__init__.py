@@ -29,9 +29,8 @@ def table(name, holder):
     x, y = found["x"][held], found["y"][held]
     if column is None:
         return datasets.Dataset.from_dict({**dict(zip(FEATURES, x.T, strict=True)), label: y})
-    array = datasets.Array3D(x.shape[1:], "uint8") if x.ndim == 4 else datasets.Array2D(x.shape[1:], "uint8")
-    kinds = datasets.Features({column: array, label: datasets.Value("int64")})
-    return datasets.Dataset.from_dict({column: x, label: y}, features=kinds)
+    kinds = datasets.Features({column: datasets.Image(), label: datasets.Value("int64")})
+    return datasets.Dataset.from_dict({column: list(x), label: y}, features=kinds)
 
 
 def load_dataset(name, split):
