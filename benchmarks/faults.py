@@ -116,7 +116,7 @@ def full_disk(trial: Trial) -> None:
                 file.write(bytes(4096))
         except OSError:
             pass
-    trial.fleet.wait_until("checkpoint = ", 240)
+    trial.fleet.wait_until("checkpoint = ")
     ballast.unlink()
     trial.again()
 
@@ -142,7 +142,7 @@ def clock_back(trial: Trial) -> None:
 
 
 def wait_for_round(trial: Trial, number: int) -> None:
-    trial.fleet.wait_until(f"round {number} of {ROUNDS}", 400)
+    trial.fleet.wait_until(f"round {number} of {ROUNDS}")
 
 
 def follows_its_log(state: Path, model: np.ndarray) -> bool:
@@ -166,10 +166,10 @@ def measured(trial: Trial, name: str, fault: Callable[[Trial], None]) -> tuple[d
     first = trial.fleet.log
     fault(trial)
     if fault is not none:
-        wait_for(lambda: trial.saved > saved, 400, trial.fleet.said)
+        wait_for(lambda: trial.saved > saved, trial.fleet.said)
     seconds = time.monotonic() - began
     assert trial.run is not None
-    log = trial.fleet.finish(trial.run, trial.state, 600)
+    log = trial.fleet.finish(trial.run, trial.state)
     found = re.search(r"going on after round (\d+)", log)
     resumed = int(found.group(1)) if found else saved
     history = pl.read_parquet(trial.state / "metrics.parquet")

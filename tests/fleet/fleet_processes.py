@@ -26,6 +26,9 @@ BIN = Path(sys.executable).parent
 HOLD = 'touch "$DEPLOY_WORK/ready"; while [ ! -e "$DEPLOY_WORK/stop" ]; do sleep 0.2; done'
 
 
+PATIENCE = 600.0
+"""Seconds that a test waits for what must come. Nothing depends on how soon: a busy machine takes minutes."""
+
 STARTED = "FLEET_TESTS_STARTED"
 """A file that says what was started; every process of these tests carries its name in its environment."""
 
@@ -33,6 +36,11 @@ STARTED = "FLEET_TESTS_STARTED"
 def environment(**more: str) -> dict[str, str]:
     """The environment of a fleet's processes; a simulation joins no Ray cluster that runs on this machine."""
     return {**os.environ, "VENV": str(BIN.parent), "JAX_PLATFORMS": "cpu", "RAY_ADDRESS": "local", **more}
+
+
+def deploying(*words: object) -> list[str]:
+    """The command line of `deploy.sh`. When it takes too long it is asked to end: then it ends its fleet."""
+    return ["timeout", str(PATIENCE), "bash", str(DEPLOY), *map(str, words)]
 
 
 def started(what: str) -> None:
@@ -87,19 +95,19 @@ class Fleet:
                 stdin=subprocess.DEVNULL,
             )
 
-    def finish(self, run: subprocess.Popen, state: Path, seconds: float) -> str:
+    def finish(self, run: subprocess.Popen, state: Path) -> str:
         """Wait until the run is over, as its summary says; what it logged."""
-        wait_for(lambda: is_finished(state) or run.poll() is not None, seconds, self.said)
-        run.wait(timeout=30)
+        wait_for(lambda: is_finished(state) or run.poll() is not None, self.said)
+        run.wait(timeout=PATIENCE)
         assert is_finished(state), self.said()
         return self.said()
 
     def said(self) -> str:
         return self.log.read_text()
 
-    def wait_until(self, pattern: str, seconds: float) -> None:
+    def wait_until(self, pattern: str) -> None:
         """Until the log of the last run holds `pattern`."""
-        wait_for(lambda: re.search(pattern, self.said()), seconds, self.said)
+        wait_for(lambda: re.search(pattern, self.said()), self.said)
 
     def processes(self, *words: str) -> list[psutil.Process]:
         """Processes of this fleet whose command line holds all words."""
@@ -150,8 +158,9 @@ class Started:
             )
 
 
-def wait_for(ready, seconds: float, said) -> None:
-    until = time.monotonic() + seconds
+def wait_for(ready, said) -> None:
+    """Wait for a condition; if it does not come, fail with what was said."""
+    until = time.monotonic() + PATIENCE
     while not ready():
         assert time.monotonic() < until, said()
         time.sleep(0.2)
@@ -175,10 +184,10 @@ def deployed(app: Path, work: Path, *options: str, **variables: str) -> Iterator
     started(f"{DEPLOY.name} {' '.join(options)} of {app.name} (process {script.pid})")
     fleet = Fleet(work)
     try:
-        wait_for(lambda: (work / "ready").exists() or script.poll() is not None, 240, log.read_text)
+        wait_for(lambda: (work / "ready").exists() or script.poll() is not None, log.read_text)
         assert script.poll() is None, log.read_text()
         yield fleet
     finally:
         (work / "stop").touch()
-        script.wait(timeout=60)
+        script.wait(timeout=PATIENCE)
     assert not fleet.processes(), "processes were left behind"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from fleet_processes import ABSENT, BIN, environment
+from fleet_processes import ABSENT, BIN, PATIENCE, environment
 from safetensors.numpy import load_file
 
 from safari.engine.training import Training
@@ -33,9 +33,9 @@ def test_a_spec_trains_on_real_clients_as_it_was_simulated(fleet, tmp_path):
             "checkpoint": str(state),
             "overrides": overrides,
             "start_deadline": 0.0,
-            "round_deadline": 120.0,
+            "round_deadline": PATIENCE,
         }
-        fleet.finish(fleet.start(app, **config), state, 240)
+        fleet.finish(fleet.start(app, **config), state)
         expected = simulated(*overrides.split())
         summary = json.loads((state / "summary.json").read_text())
         assert abs(summary["accuracy"] - expected.accuracy) < 0.02

@@ -32,12 +32,12 @@ def test_faults_of_all_kinds_do_not_stop_the_training(fleet):
     state = fleet.work / "faults"
     config = {"deadline": 20.0, "checkpoint": str(state), "nan": 0, "shape": 1, "sleep": 2}
     run = fleet.start(NAUGHTY, rounds=999, **config)
-    wait_for(lambda: 5 in seen(state), 240, fleet.said)
+    wait_for(lambda: 5 in seen(state), fleet.said)
     fleet.kill("flower-supernode", "partition-id=5 ")
     for fault in FAULTS:
-        fleet.wait_until(fault, 240)
+        fleet.wait_until(fault)
     done = len(re.findall("round [0-9]+ of 999", fleet.said()))
-    fleet.wait_until(f"round {done + 2} of 999", 240)
+    fleet.wait_until(f"round {done + 2} of 999")
     fleet.kill("flwr-serverapp")
     run.kill()
     run.wait()
@@ -46,7 +46,7 @@ def test_faults_of_all_kinds_do_not_stop_the_training(fleet):
     rows = [row for row in map(json.loads, lines) if "kind" in row and row["round"] <= about["round"]]
     saved = pl.DataFrame(rows, schema=ROUNDS_SCHEMA).drop("checkpoint_seconds")
     last = len(saved) + 1
-    log = fleet.finish(fleet.start(NAUGHTY, rounds=last, **config), state, 240)
+    log = fleet.finish(fleet.start(NAUGHTY, rounds=last, **config), state)
     assert f"going on after round {len(saved)} of {last}" in log
     history = pl.read_parquet(state / "metrics.parquet")
     assert history["round"].to_list() == list(range(1, last + 1))

@@ -103,7 +103,7 @@ def test_hospitals_with_a_file_each_train_what_the_simulator_trains(land):
                 swaps = {SHARED: f"/srv/{name}", "ashford": name} if each else {}
                 folder = srv / name if each else work
                 for command in block:
-                    said = shell.run(command, accounts[name], folder, 900, **swaps)
+                    said = shell.run(command, accounts[name], folder, **swaps)
                     if command.startswith("safari evaluate"):
                         shown = said
             if block == ["python make_data.py"]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from fleet_processes import NAUGHTY, ROOT, deployed, environment, free_port, wait_for
+from fleet_processes import NAUGHTY, PATIENCE, ROOT, deployed, environment, free_port, wait_for
 
 PIP = ("-m", "pip", "--disable-pip-version-check")
 HEAVY = {"jax", "jaxlib", "equinox", "optax", "polars", "plotly", "scikit-learn", "matplotlib", "safari-fl"}
@@ -67,12 +67,12 @@ def test_a_light_node_trains_in_a_real_federation(light, tmp_path):
         )
         try:
             said = Path(log.name).read_text
-            wait_for(lambda: "SuperNode ID:" in said() or node.poll() is not None, 120, said)
-            fleet.finish(fleet.start(NAUGHTY, rounds=3, deadline=60.0, checkpoint=str(state)), state, 240)
+            wait_for(lambda: "SuperNode ID:" in said() or node.poll() is not None, said)
+            fleet.finish(fleet.start(NAUGHTY, rounds=3, deadline=PATIENCE, checkpoint=str(state)), state)
         finally:
             log.close()
             fleet.stop(str(light))
-            node.wait(timeout=30)
+            node.wait(timeout=PATIENCE)
     events = pl.read_parquet(state / "events.parquet")
     answered = events.filter(event="answered").group_by("name").len()
     assert dict(answered.iter_rows()) == {"7": 3, "8": 3}

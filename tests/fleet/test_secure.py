@@ -4,7 +4,7 @@ import json
 import shlex
 import subprocess
 
-from fleet_processes import NAUGHTY, ROOT, environment, started
+from fleet_processes import NAUGHTY, PATIENCE, ROOT, deploying, environment, started
 
 SHOWN = "examples/flower/deploy.sh examples/flower/pytorch --only"
 """How the command of docs/flower.md begins that is run here, with an app that trains for a moment."""
@@ -16,9 +16,9 @@ def test_tls_and_authentication_let_only_registered_nodes_in(tmp_path):
     shown = shlex.split(next(line for line in page.splitlines() if line.startswith(SHOWN)))
     shown = [str(NAUGHTY) if word == "examples/flower/pytorch" else word for word in shown]
     done = subprocess.run(
-        ["bash", *shown, "--work", tmp_path / "work", "--names", "seven eight", "--check-restart",
-         "--run-config", f'rounds=1 deadline=120.0 checkpoint="{state}"'],
-        env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=480,
+        deploying(*shown[1:], "--work", tmp_path / "work", "--names", "seven eight", "--check-restart",
+         "--run-config", f'rounds=1 deadline={PATIENCE} checkpoint="{state}"'),
+        env=environment(), cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     started(f"{' '.join(shown)}: two nodes, TLS")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from fleet_processes import BIN, NAUGHTY, ROOT, Fleet, environment, free_port, wait_for
+from fleet_processes import BIN, NAUGHTY, PATIENCE, ROOT, Fleet, environment, free_port, wait_for
 
 SERVICE = ROOT / "examples" / "flower" / "service"
 USER = 10001
@@ -190,16 +190,16 @@ def test_the_commands_run_a_federation_as_an_ordinary_user(folder):
             process, log = started(fleet, name, command)
             processes.append(process)
             ready = "Uvicorn running" if name == "server" else "SuperNode ID:"
-            wait_for(lambda: ready in log.read_text(), 120, log.read_text)  # noqa: B023
+            wait_for(lambda: ready in log.read_text(), log.read_text)  # noqa: B023
             for node in NODES if name == "server" else ():
                 flwr(fleet, "supernode", "register", folder / "tls" / f"{node}.pub", "--name", node)
         state = folder / "server" / "fleet"
-        run = fleet.start(NAUGHTY, rounds=2, deadline=120.0, checkpoint=str(state))
-        fleet.finish(run, state, 240)
+        run = fleet.start(NAUGHTY, rounds=2, deadline=PATIENCE, checkpoint=str(state))
+        fleet.finish(run, state)
     finally:
         fleet.stop(str(programs))
         for process in processes:
-            process.wait(timeout=20)
+            process.wait(timeout=PATIENCE)
     events = pl.read_parquet(state / "events.parquet")
     assert set(events.filter(event="answered")["name"]) == set(NODES)
     for path in (state, state / "model.safetensors", folder / "server" / "superlink.db"):

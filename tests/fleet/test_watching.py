@@ -6,7 +6,7 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from fleet_processes import BIN, NAUGHTY, Fleet, deployed, environment, free_port, wait_for
+from fleet_processes import BIN, NAUGHTY, PATIENCE, Fleet, deployed, environment, free_port, wait_for
 from in_browser import browser, in_a_browser  # noqa: F401
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,28 +23,26 @@ def fleet(tmp_path) -> Iterator[Fleet]:
 @in_a_browser
 def test_the_page_and_the_metrics_of_a_running_fleet(fleet, browser):  # noqa: F811
     state, port = fleet.work / "watched", free_port()
-    config = {"checkpoint": str(state), "deadline": 120.0, "nan": 0, "shape": 1, "metrics_port": str(port)}
+    config = {"checkpoint": str(state), "deadline": PATIENCE, "nan": 0, "shape": 1, "metrics_port": str(port)}
     run = fleet.start(NAUGHTY, rounds=999, q=0.8, **config)
     for client in (0, 1):
-        fleet.wait_until(f"client {client} rejected", 400)
+        fleet.wait_until(f"client {client} rejected")
     command = [BIN / "safari", "report", state, "--serve", "--port", "0"]
     serving = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True)
     try:
         page = browser.new_page()
-        page.goto(serving.stdout.readline().strip(), timeout=60_000)
+        page.goto(serving.stdout.readline().strip(), timeout=1000 * PATIENCE)
         first = rounds_on(page)
-        wait_for(lambda: rounds_on(page) > first, 240, fleet.said)  # it loads itself anew
+        wait_for(lambda: rounds_on(page) > first, fleet.said)  # it loads itself anew
         shown = page.inner_text("body")
         page.screenshot(path=fleet.work / "page.png", full_page=True)
         page.close()
         before = rounds_said(fleet)
         metrics = read(port)
-        wait_for(
-            lambda: rounds_said(fleet) >= metrics["safari_round"], 120, fleet.said
-        )  # the log comes later
+        wait_for(lambda: rounds_said(fleet) >= metrics["safari_round"], fleet.said)  # the log comes later
     finally:
         serving.terminate()
-        serving.communicate(timeout=20)
+        serving.communicate(timeout=PATIENCE)
         fleet.kill("flwr-serverapp")
         run.kill()
         run.wait()
@@ -70,7 +68,7 @@ def rounds_said(fleet) -> int:
 
 
 def read(port: int) -> dict:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
         families = text_string_to_metric_families(answer.read().decode())
     samples = [sample for family in families for sample in family.samples]
     return {(one.name, *one.labels.values()) if one.labels else one.name: one.value for one in samples}

@@ -90,7 +90,7 @@ def test_the_commands_of_a_written_app_s_readme(shell, tmp_path):
                 for config in ("partition-id=0", "partition-id=1", 'partition-id=2 data="own.csv"'):
                     shell.run(command, home, tmp_path, **{"partition-id=0": config})
             else:
-                said = shell.run(command, home, app, 600)
+                said = shell.run(command, home, app)
                 if command == "flwr run . --stream":
                     assert "round 3 of 3" in said, said[-3000:]
     assert {
@@ -111,7 +111,7 @@ def test_the_commands_of_the_pytorch_example(shell, tmp_path):
     page = EXAMPLES / "pytorch" / "README.md"
     shell.swaps["/tmp/fleet"] = str(tmp_path / "fleet")
     for command in written(page):
-        said = shell.run(command, home, ROOT, 900)
+        said = shell.run(command, home, ROOT)
         if command == "flwr run examples/flower/pytorch --stream":
             assert "round 30 of 30" in said, said[-3000:]
     assert pl.read_parquet(tmp_path / "fleet" / "metrics.parquet").height == 10
@@ -140,7 +140,7 @@ def test_the_commands_of_the_page(shell, tmp_path):
             shell.run(command, home, tmp_path)
     settings = f"--run-config 'rounds=2 checkpoint=\"{tmp_path / 'state'}\"'"
     deploy = f"{EXAMPLES / 'deploy.sh'} my-fleet --simulate {settings}"
-    shell.run(deploy, home, tmp_path, 600)
+    shell.run(deploy, home, tmp_path)
     shell.run("safari run examples/digits.toml --out runs/simulated --quiet", home, tmp_path)
     x = pl.DataFrame(safari.federate("digits").dataset.x_test[:5].tolist(), orient="row")
     x.write_csv(tmp_path / "new.csv")

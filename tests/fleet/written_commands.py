@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fleet_processes import BIN, environment, ours, started, wait_for
+from fleet_processes import BIN, PATIENCE, environment, ours, started, wait_for
 
 BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PRIVATE = ("FLWR_HOME", "SAFARI_CACHE", "XDG_CACHE_HOME")
@@ -62,7 +62,7 @@ class Shell:
     ran: list[str] = field(default_factory=list)
     daemons: list[subprocess.Popen] = field(default_factory=list)
 
-    def run(self, command: str, by: Person, folder: Path, seconds: float = 300, **more: str) -> str:
+    def run(self, command: str, by: Person, folder: Path, **more: str) -> str:
         """Run one command to its end; a server or a node is left running once it is up. What it printed."""
         self.ran.append(command)
         for old, new in {**more, **self.swaps}.items():
@@ -73,19 +73,19 @@ class Shell:
             return ""
         if command.split()[0] in DAEMONS:
             return self._daemon(command, by, folder)
-        code, said = self._once(command, by, folder, seconds)
+        code, said = self._once(command, by, folder)
         if TOO_BUSY in said:
             self._daemon(f"{LOCAL} {self.exported['FLWR_LOCAL_SUPERLINK_HTTP_API_PORT']}", by, folder)
-            code, said = self._once(command, by, folder, seconds)
+            code, said = self._once(command, by, folder)
         assert code == 0, f"{command}\n{said}"
         return said
 
-    def _once(self, command: str, by: Person, folder: Path, seconds: float) -> tuple[int, str]:
+    def _once(self, command: str, by: Person, folder: Path) -> tuple[int, str]:
         log = self.work / f"command-{len(self.ran)}.log"
         with log.open("w") as file:
             done = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", command],
-                cwd=folder, env=self._environment(by), timeout=seconds, stdin=subprocess.DEVNULL,
+                cwd=folder, env=self._environment(by), timeout=PATIENCE, stdin=subprocess.DEVNULL,
                 stdout=file, stderr=subprocess.STDOUT, **by.rights,
             )  # fmt: skip
         return done.returncode, log.read_text()
@@ -110,7 +110,7 @@ class Shell:
             with socket.socket() as probe:
                 return probe.connect_ex(("127.0.0.1", int(words[words.index("--port") + 1]))) == 0
 
-        wait_for(up, 240, log.read_text)
+        wait_for(up, log.read_text)
         return log.read_text()
 
     def _environment(self, by: Person) -> dict[str, str]:
