@@ -18,6 +18,8 @@ import numpy as np  # noqa: E402
 from flwr.app import Context, RecordDict  # noqa: E402
 from local_grid import LocalGrid  # noqa: E402
 
+from safari.flower import SafariStrategy  # noqa: E402
+
 PARTITIONS = 10
 
 
@@ -68,6 +70,7 @@ def main(folder: Path, clients: int, seed: int, given: list[str]) -> None:
     nodes = {
         100 + number: {"partition-id": number, "num-partitions": PARTITIONS} for number in range(clients)
     }
+    SafariStrategy.__init__.__kwdefaults__["round_deadline"] = 1e6  # nobody is late on a busy machine
     context = Context(run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config=config)
     server(LocalGrid(answer, nodes), context)
     print(SCORES[package](import_module(f"{package}.task")))

@@ -106,7 +106,13 @@ def app_of(flower: Path, name: str, patched: bool) -> Iterator[Path]:
 
 def accuracy(flower: Path, name: str, run: str, data: Path, seed: int) -> float:
     patched, clients, config = RUNS[run]
-    more = {"FLOWER_EXAMPLES_DATA": str(data), "PYTHONWARNINGS": "ignore", "JAX_PLATFORMS": "cpu"}
+    more = {
+        "FLOWER_EXAMPLES_DATA": str(data),
+        "PYTHONWARNINGS": "ignore",
+        "JAX_PLATFORMS": "cpu",
+        "JAX_COMPILATION_CACHE_DIR": str(data),  # the app compiles in every round of every client
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
     given = [f"num-server-rounds={APPS[name]}", *config]
     with app_of(flower, name, patched) as app, tempfile.TemporaryDirectory() as work:
         command = [sys.executable, HERE / "play.py", app, str(clients), str(seed), *given]
