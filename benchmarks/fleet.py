@@ -127,6 +127,7 @@ def main() -> None:
         "accuracy": found["accuracy"][-1],
         "bytes_down_client_round": statistics.median(found["bytes_down"][number] for number in client),
         "bytes_up_client_round": statistics.median(found["bytes_up"][number] for number in client),
+        "load": [round(one, 1) for one in os.getloadavg()],
         "made": {**provenance(), "command": COMMAND + (" --in-process" if options.in_process else "")},
     }
     out = options.out or RESULTS / f"fleet{'-in-process' if options.in_process else ''}.json"
