@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -61,9 +62,15 @@ class Trial:
         self.run.wait()
 
     def again(self) -> None:
-        """`flwr run` once more, as an operator does."""
+        """`flwr run` once more, as an operator does, once the SuperLink listens."""
         self.stop_following()
+        wait_for(self.listening, self.fleet.said)
         self.start()
+
+    def listening(self) -> bool:
+        host, _, port = self.fleet.address().partition(":")
+        with socket.socket() as probe:
+            return probe.connect_ex((host, int(port))) == 0
 
     @property
     def saved(self) -> int:

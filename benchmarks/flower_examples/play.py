@@ -5,6 +5,7 @@ its transport. In the end the model that the app left in the working directory i
 last line that is printed is its accuracy.
 """
 
+import random
 import sys
 import tomllib
 from importlib import import_module
@@ -52,6 +53,7 @@ SCORES = {"pytorchexample": pytorch, "jaxexample": jax, "sklearnexample": sklear
 
 def main(folder: Path, clients: int, seed: int, given: list[str]) -> None:
     np.random.seed(seed)
+    random.seed(seed)  # Flower shuffles the nodes by it
     if "pytorch" in folder.name:
         import torch
 
