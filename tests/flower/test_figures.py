@@ -28,12 +28,3 @@ def test_the_docs_say_what_a_round_costs_with_a_hundred_clients():
     time = found[0]["client seconds"]
     assert f"| time | {time['median']:.2f} s | {rise(time)} | | |" in DOCS
     assert f"{result('fleet')['bytes_down_client_round']:,.0f} bytes are sent" in DOCS
-
-
-def test_the_docs_say_what_a_fault_costs():
-    rows = [row for row in result("faults")["rows"] if row["fault"] != "none"]
-    assert rows
-    for row in rows:
-        assert row["follows"]
-        equal = "yes" if row["equal"] else "no"
-        assert f"| {row['fault']} | {row['rounds_lost']} | {row['seconds']:.0f} | {equal} |" in DOCS
