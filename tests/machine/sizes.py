@@ -3,11 +3,11 @@
 A process each, as a user would start it; the suite goes through the same cases in one process.
 """
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from machine.trials import Trials
@@ -184,18 +184,24 @@ def sizes(trials: Trials, ready: Path) -> None:
     trials.facts["each"] = each
 
 
+MEASURE = """
+import json, os, subprocess, sys, time
+began = time.monotonic()
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(child.pid, 0)
+took = {
+    "wall seconds": round(time.monotonic() - began, 2),
+    "processor seconds": round(used.ru_utime + used.ru_stime, 2),
+    "megabytes": round(used.ru_maxrss / 1024, 1),
+}
+print(json.dumps([os.waitstatus_to_exitcode(status), took]))
+"""
+"""A process counts the memory that its parent had when it began: this parent is small."""
+
+
 def measured(arguments: list[str], folder: Path) -> tuple[int, str, dict[str, float]]:
     """The exit code of a command, what it said on stderr, and its seconds and memory."""
-    began = time.monotonic()
-    command = [sys.executable, "-m", "safari", *arguments]
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=said)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = code = os.waitstatus_to_exitcode(status)
-        took = {
-            "wall seconds": round(time.monotonic() - began, 2),
-            "processor seconds": round(used.ru_utime + used.ru_stime, 2),
-            "megabytes": round(used.ru_maxrss / 1024, 1),
-        }
-        said.seek(0)
-        return code, said.read(), took
+    command = [sys.executable, "-c", MEASURE, sys.executable, "-m", "safari", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    code, took = json.loads(done.stdout)
+    return code, done.stderr, took
