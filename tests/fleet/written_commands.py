@@ -84,8 +84,8 @@ class Shell:
         log = self.work / f"command-{len(self.ran)}.log"
         with log.open("w") as file:
             done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", command],
-                cwd=folder, env=self._environment(by), timeout=PATIENCE, stdin=subprocess.DEVNULL,
+                ["timeout", str(3 * PATIENCE), "bash", "-euo", "pipefail", "-c", command],
+                cwd=folder, env=self._environment(by), stdin=subprocess.DEVNULL,
                 stdout=file, stderr=subprocess.STDOUT, **by.rights,
             )  # fmt: skip
         return done.returncode, log.read_text()
