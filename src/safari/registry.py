@@ -143,7 +143,13 @@ def own_class(name: str, key: str) -> Any:
     """What `module:Class` or `file.py:Class` names; the current folder counts as a place for modules."""
     module, _, attribute = name.rpartition(":")
     try:
-        return getattr(_own_module(module), attribute)
+        found = _own_module(module)
+        if not hasattr(found, attribute):
+            made_there = [
+                one for one in vars(found) if getattr(vars(found)[one], "__module__", "") == found.__name__
+            ]
+            raise InputError(key, name, unknown_name(attribute, made_there, f"name in {module}"))
+        return getattr(found, attribute)
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # a user's file may fail in any way: all of them are bad input
