@@ -145,15 +145,18 @@ def own_class(name: str, key: str) -> Any:
     try:
         found = _own_module(module)
         if not hasattr(found, attribute):
-            made_there = [
-                one for one in vars(found) if getattr(vars(found)[one], "__module__", "") == found.__name__
-            ]
-            raise InputError(key, name, unknown_name(attribute, made_there, f"name in {module}"))
+            raise InputError(key, name, _unknown_in(found, attribute, module))
         return getattr(found, attribute)
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # a user's file may fail in any way: all of them are bad input
         raise InputError(key, name, f"cannot be imported ({reason(error)})") from None
+
+
+def _unknown_in(found: types.ModuleType, attribute: str, module: str) -> str:
+    """What to say of a name that a module lacks: which classes and functions it defines itself."""
+    own = [one for one, value in vars(found).items() if getattr(value, "__module__", "") == found.__name__]
+    return unknown_name(attribute, own, f"name in {module}") if own else f"{module} has no {attribute}"
 
 
 def reason(error: BaseException) -> str:
