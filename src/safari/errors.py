@@ -1,6 +1,7 @@
-"""The one error that a user's input raises: which key, its value, what is allowed."""
+"""The one error that a user's input raises: which key, its value, what is allowed; and the one warning."""
 
 import copyreg
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -38,6 +39,15 @@ class InputError(ValueError):
 
     def under(self, prefix: str) -> "InputError":
         return InputError(f"{prefix}.{self.key}", self.value, self.allowed)
+
+
+class InputWarning(UserWarning):
+    """What a user gave can be used, but may not be what was meant."""
+
+
+def warn(line: str) -> None:
+    """Warn of what a user gave; a command prints the line once."""
+    warnings.warn(line, InputWarning, stacklevel=2)
 
 
 @contextmanager

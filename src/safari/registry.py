@@ -143,11 +143,20 @@ def own_class(name: str, key: str) -> Any:
     """What `module:Class` or `file.py:Class` names; the current folder counts as a place for modules."""
     module, _, attribute = name.rpartition(":")
     try:
-        return getattr(_own_module(module), attribute)
+        found = _own_module(module)
+        if not hasattr(found, attribute):
+            raise InputError(key, name, _unknown_in(found, attribute, module))
+        return getattr(found, attribute)
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # a user's file may fail in any way: all of them are bad input
         raise InputError(key, name, f"cannot be imported ({reason(error)})") from None
+
+
+def _unknown_in(found: types.ModuleType, attribute: str, module: str) -> str:
+    """What to say of a name that a module lacks: which classes and functions it defines itself."""
+    own = [one for one, value in vars(found).items() if getattr(value, "__module__", "") == found.__name__]
+    return unknown_name(attribute, own, f"name in {module}") if own else f"{module} has no {attribute}"
 
 
 def reason(error: BaseException) -> str:

@@ -379,7 +379,7 @@ CASES |= {
     ),
     "source: NaN": Wrong(
         "source",
-        "loads what cannot be used (x = NaN or infinity: every feature must be finite)",
+        "loads what cannot be used (x = nan in sample 0, feature 0: every feature must be finite",
         LOAD.replace("np.ones((500, 4), np.float32)", "np.full((500, 4), np.nan)"),
     ),
     # Fields.
@@ -416,7 +416,7 @@ CASES |= {
     "method: leaves the process": Wrong(
         "method", "cannot be imported (SystemExit: bye)", file="import sys\nsys.exit('bye')\n"
     ),
-    "method: no such class": Wrong("method", "has no attribute 'Mine'", file="Yours = 1\n"),
+    "method: no such class": Wrong("method", " has no Mine", file="Yours = 1\n"),
     "method: a function": Wrong("method", "is not a subclass of safari.Algorithm", file="def Mine(): ...\n"),
     "method: overrides round": Wrong(
         "method",

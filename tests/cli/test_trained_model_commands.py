@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from commands import run_all
 from refusals import assert_command_refused
+from safari.cli import app
 
 SPEC = """
 [data]
@@ -64,6 +66,9 @@ found = pl.read_parquet("found.parquet")
 print(model.predict(frame).tolist() == found["predicted"].to_list())
 print(model.predict_proba(frame)[:, 2].tolist() == found["probability_sepsis"].to_list())
 print(model.evaluate("test.csv", label="diagnosis", client="hospital").to_dict() == evaluated)
+tested = pl.read_csv("test.csv")
+alone = model.evaluate(tested).to_dict()
+print(alone == model.evaluate(tested, tested["diagnosis"]).to_dict(), alone["recall"] == evaluated["recall"])
 """
 
 
@@ -83,7 +88,7 @@ def story(tmp_path_factory):
         ["run", str(home / "hospitals.toml"), "--out", "run"],
         ["evaluate", "run", "--json"],
         ["evaluate", "run", "test.csv", "--json"],
-        ["evaluate", "run/model.safetensors", "test.csv", "--label", "diagnosis"],
+        ["evaluate", "run/model.safetensors", "test.csv"],
         ["predict", "run", "new.csv", "--out", "found.parquet"],
         ["predict", "run/model.safetensors", "new.csv"],
         ["compare", str(home / "hospitals.toml"), "--seeds", "2", "--out", "compare", *rare],
@@ -162,26 +167,47 @@ def test_a_fresh_process_predicts_and_scores_the_same(story):
     found = subprocess.run(
         [sys.executable, "-c", evaluated + SCRIPT], cwd=folder, capture_output=True, text=True, timeout=120
     )
-    assert found.stdout.split() == ["True"] * 3, found.stderr
+    assert found.stdout.split() == ["True"] * 5, found.stderr
 
 
 WRONG = {
     "no model": (["predict", "nowhere", "new.csv"], "nowhere"),
     "a folder without a model": (["evaluate", "empty"], "no run that has finished"),
     "a damaged model": (["predict", "damaged.safetensors", "new.csv"], "is damaged"),
-    "a model file that is none": (["evaluate", "new.csv", "new.csv"], "is damaged, or no .safetensors file"),
+    "a model file that is none": (
+        ["evaluate", "new.csv", "new.csv"],
+        "is a file of samples; the model comes first",
+    ),
     "no test set": (["evaluate", "run/model.safetensors"], "needs labelled samples"),
     "no file": (["predict", "run", "nowhere.csv"], "no such file"),
     "a file of another kind": (["predict", "run", "run/spec.toml"], "must be a file"),
     "a needed column missing": (["predict", "run", "short.csv"], "lacks column fever"),
     "a text among the numbers": (["predict", "run", "text.csv"], "column age, row 2"),
-    "labels missing": (["evaluate", "run", "new.csv"], "label = diagnosis: new.csv has no such column"),
+    "labels missing": (["evaluate", "run", "new.csv"], "--label = diagnosis: unknown column of new.csv"),
     "a label the model does not know": (["evaluate", "run", "other.csv"], 'holds "cholera"'),
     "an ending no table has": (["predict", "run", "new.csv", "--out", "found.xlsx"], "must end in"),
     "a folder that is not there": (["predict", "run", "new.csv", "--out", "a/b.csv"], "does not exist"),
     "predictions already there": (["predict", "run", "found.parquet"], "has a column predicted already"),
     "an ending no model has": (["export", "run", "model.pt"], "must end in .onnx"),
 }
+
+
+def test_a_column_without_any_value_is_named(story, monkeypatch):
+    folder, _ = story
+    monkeypatch.chdir(folder)
+    Path("blank.csv").write_text("age,fever\nn/a,38\n,39\n")
+    result = CliRunner().invoke(app, ["predict", "run", "blank.csv"])
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 3)
+    said = "column age has no value in any of its 2 rows; the mean of the server's samples stands for it"
+    assert result.stderr == f"safari: blank.csv: {said}\n"
+
+
+def test_an_export_without_its_library_says_what_to_install(story, monkeypatch):
+    folder, _ = story
+    monkeypatch.chdir(folder)
+    monkeypatch.setitem(sys.modules, "jax2onnx", None)
+    said = "needs jax2onnx: pip install 'safari-fl[onnx]', or pip install '.[onnx]' in safari's own folder"
+    assert_command_refused(["export", "run", "model.onnx"], "export = onnx: ", said)
 
 
 @pytest.fixture(scope="module")

@@ -62,6 +62,15 @@ TABLES = {
         "data.source = patients.csv: ",
         'holds the text "f"; turn it into a number, or leave the column out with drop = ["sex"]',
     ),
+    "several columns of texts": (
+        (
+            "patients",
+            lambda frame: frame.with_columns(sample=pl.lit("S1"), sex=pl.lit("f"), note=pl.lit("-")),
+        ),
+        "data.source = patients.csv: ",
+        'column sample, row 1 holds the text "S1"; turn it into a number, or leave all columns of texts out '
+        'with drop = ["sample", "sex"]',
+    ),
     "a column of categories": (
         ("patients", lambda frame: frame.with_columns(bed=pl.col("hospital").str.slice(0, 1))),
         "data.source = patients.csv: ",
@@ -223,6 +232,11 @@ OVERRIDES = {
     ),
     "no column called client": ("data.client=true", "data.client = True: ", "has no column client"),
     "a column dropped that is not there": ("data.drop=['agee']", "data.drop = agee: ", "did you mean age?"),
+    "columns dropped without a list": (
+        "data.drop=age,pressure",
+        "data.drop = age,pressure: ",
+        'must be a list of texts, such as ["age", "pressure"]',
+    ),
     "the label dropped": (
         "data.drop=['diagnosis']",
         "data.drop = diagnosis: ",
@@ -242,6 +256,11 @@ OVERRIDES = {
         "participation.excluded=[3]",
         "participation.excluded = 3: ",
         "clients are 0 to 2",
+    ),
+    "class weights of an unknown class": (
+        "train.class_weights={sepsi = 5}",
+        "train.class_weights.sepsi = 5.0: ",
+        "unknown class; did you mean sepsis?",
     ),
     "an unknown rule for gaps": ("data.missing=median", "data.missing = median: ", "must be 'mean'"),
     "an unknown scale": ("data.scale=robust", "data.scale = robust: ", "must be 'standard' or 'none'"),
@@ -343,10 +362,10 @@ FOLDERS = {
         "source = own/b.csv: ",
         "lacks column age",
     ),
-    "a column of clients that no file has": (
-        lambda own: [ILL.write_csv(own / f"{name}.csv") for name in "ab"],
+    "a column of clients that one file lacks": (
+        lambda own: (ILL.write_csv(own / "a.csv"), column("ward", "w")(ILL).write_csv(own / "b.csv")),
         "client = ward: ",
-        "is a column that not all files have; leave the key out if each file is a client",
+        "is a column that not all files of own have; each needs it, or none if each file is a client",
     ),
     "an image that is none": (
         lambda own: [
@@ -414,6 +433,7 @@ CALLS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.* no value in any of its:safari.errors.InputWarning")
 @pytest.mark.parametrize("case", CALLS)
 def test_a_wrong_call_is_refused_in_one_line(case):
     call, key, allowed = CALLS[case]

@@ -9,6 +9,7 @@ import pytest
 
 import safari
 from safari.data.reading import names_clients
+from safari.errors import InputWarning
 
 FEATURES = ("age", "pressure", "temperature")
 CLASSES, CLIENTS = ("flu", "pneumonia", "sepsis"), ("harbour", "lake", "north")
@@ -344,3 +345,83 @@ def test_whole_numbers_with_a_point_are_the_same_labels(tmp_path):
     whole, point = (safari.read(tmp_path / f"{name}.csv", **COLUMNS) for name in ("whole", "point"))
     assert whole.labels == point.labels == ("1", "2", "3")
     np.testing.assert_array_equal(whole.y, point.y)
+
+
+def test_columns_without_any_value_are_named_where_they_are_read():
+    frame = TRAIN.with_columns(age=pl.lit("N/A"), pressure=pl.lit(None))
+    with pytest.warns(
+        InputWarning, match="^the frame: columns age, pressure have no value in any of its 240 rows"
+    ):
+        safari.read(frame, **COLUMNS, missing="mean")
+    with pytest.warns(InputWarning, match="^the arrays: column 1 has no value in any of its 2 rows"):
+        safari.read(np.array([[1.0, np.nan], [np.nan, np.nan]]), np.array([0, 1]), missing="mean")
+
+
+def test_a_text_is_no_missing_value():
+    frame = TRAIN.with_columns(age=pl.lit("unknown"))
+    with pytest.raises(safari.InputError, match='column age, row 1 holds the text "unknown"'):
+        safari.read(frame, **COLUMNS, missing="mean")
+
+
+def labs(folder):
+    """A folder with a file a lab, none of which says whose it is."""
+    by_folder(TRAIN, folder, "labs")
+    return folder / "labs"
+
+
+def test_a_test_file_names_the_clients_that_a_folder_has_files_of(tmp_path):
+    TEST.write_csv(tmp_path / "test.csv")
+    SERVER.drop("hospital").write_csv(tmp_path / "centre.csv")
+    train = safari.read(labs(tmp_path), **COLUMNS)
+    assert train.clients == CLIENTS
+    files = {"server": tmp_path / "centre.csv", "test": tmp_path / "test.csv"}
+    federation = safari.federate(train, **files)
+    assert trained(federation).metrics.clients.clients == CLIENTS
+    left_out = safari.File(labs_path := str(tmp_path / "labs"), label="diagnosis", drop=("hospital",))
+    assert safari.federate(left_out, **files).dataset.features == FEATURES
+    with pytest.raises(
+        safari.InputError, match='has column hospital, which labs lacks; write client = "hospital"'
+    ):
+        safari.federate(safari.read(labs_path, label="diagnosis"), **files)
+
+
+def test_labels_and_gaps_of_a_named_file_say_what_to_write(tmp_path):
+    x, y, _ = arrays(TRAIN)
+    gaps = SERVER.drop("hospital").with_columns(age=pl.when(pl.int_range(pl.len()) != 4).then("age"))
+    gaps.write_csv(tmp_path / "centre.csv")
+    train = safari.read(x, y, features=FEATURES)
+    with pytest.raises(
+        safari.InputError, match=r'by itself: server = safari.read\(".*centre.csv", label="COLUMN"\)'
+    ):
+        safari.federate(train, server=tmp_path / "centre.csv")
+    server = safari.read(tmp_path / "centre.csv", "diagnosis", missing="mean")
+    with pytest.raises(
+        safari.InputError, match=r"^server = centre.csv: column age, row 5 has no value; read the arrays"
+    ):
+        safari.federate(train, server=server)
+    with pytest.raises(
+        safari.InputError, match=r"^x = nan in sample 1, feature 0: every feature must be finite; NaN"
+    ):
+        safari.read(np.array([[1.0], [np.nan]]), np.array([0, 1]))
+
+
+@pytest.mark.parametrize("known", ["train", "server"])
+def test_a_test_set_that_is_known_from_training_is_named(tmp_path, known):
+    files = {"train": TRAIN, "server": SERVER}
+    for name, frame in files.items():
+        frame.write_csv(tmp_path / f"{name}.csv")
+    files[known].select(reversed(TRAIN.columns)).write_csv(tmp_path / "test.csv")
+    train = safari.read(tmp_path / "train.csv", **COLUMNS)
+    said = f"test = test.csv: holds the samples of {known}.csv"
+    with pytest.warns(InputWarning, match=said):
+        safari.federate(train, server=tmp_path / "server.csv", test=tmp_path / "test.csv")
+
+
+def test_a_class_that_no_score_shows_is_named():
+    slip = (
+        pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("Sepsis")).otherwise("diagnosis").alias("diagnosis")
+    )
+    train = safari.read(TRAIN.with_columns(slip), **COLUMNS)
+    said = "class Sepsis has 1 sample, none at the server and none in the test set, .* meant to be sepsis?"
+    with pytest.warns(InputWarning, match=said):
+        safari.federate(train, server=safari.read(SERVER, **COLUMNS), test=safari.read(TEST, **COLUMNS))

@@ -56,6 +56,16 @@ def test_balanced_weights_are_one_over_the_counts_and_help_the_rare_class(federa
     assert balanced.metrics.balanced_accuracy > plain.metrics.balanced_accuracy
 
 
+def test_weights_by_name_are_those_of_a_list(federation):
+    np.testing.assert_array_equal(class_weights_of({"2": 3.0}, federation), np.float32([1, 1, 3]))
+    with pytest.raises(
+        InputError, match=r"^train.class_weights.rare = 3.0: unknown class; known are 0, 1, 2"
+    ):
+        class_weights_of({"rare": 3.0}, federation)
+    with pytest.raises(InputError, match=r"needs one number for each of 3 classes, in this order: 0, 1, 2"):
+        class_weights_of((1.0, 2.0), federation)
+
+
 class Kernel(safari.Logistic):
     """With a kernel: plain SGD on the cross entropy, which knows nothing of class weights."""
 

@@ -192,5 +192,5 @@ def test_a_model_by_itself_is_told_the_column(shops):
     arrays = model.evaluate(frame.select("price").to_numpy(), frame["sold"], client=frame["shop"])
     assert arrays.clients.accuracy == told.accuracy
     assert model.evaluate(frame, "sold").clients is None
-    with pytest.raises(safari.InputError, match="has no such column"):
+    with pytest.raises(safari.InputError, match="unknown column of the samples; did you mean shop"):
         model.evaluate(frame, "sold", client="shoppe")

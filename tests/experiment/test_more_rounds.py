@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 from refusals import assert_refused
+from safari.cli import app
 from safari.experiment import load_spec, new_run, resume_run
 
 OVERRIDES = [
@@ -71,3 +73,36 @@ def test_nothing_else_of_a_run_can_be_changed(tmp_path_factory, override, says):
 def test_a_schedule_is_laid_out_over_the_rounds_it_began_with(tmp_path):
     part = ran(tmp_path, "part", 4, "train.schedule=cosine")
     assert_refused(lambda: longer(part, "train.rounds=6"), "train.rounds = 6", "schedule over 4 rounds")
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A run that stopped early and computed a metric of the user's own; what the command printed."""
+    folder = tmp_path_factory.mktemp("stopped")
+    (folder / "own.py").write_text(
+        "def errors(y, probabilities):\n    return (probabilities.argmax(1) != y).sum()\n"
+    )
+    (folder / "spec.toml").write_text("")
+    metric = f'train.metrics=["{folder}/own.py:errors"]'
+    words = ["run", str(folder / "spec.toml"), *OVERRIDES, "train.rounds=200", "train.patience=2", metric]
+    return folder / "run", CliRunner().invoke(app, [*words, "--out", str(folder / "run")])
+
+
+def test_early_stopping_is_said(stopped):
+    path, done = stopped
+    at = json.loads((path / "summary.json").read_text())["stopped_at"]
+    assert f"; stopped early after round {at}, " in done.stdout
+    assert f"stopped early after round {at}/200, " in done.stderr
+    said = f"the run stopped early after round {at} (train.patience = 2)"
+    assert_refused(
+        lambda: longer(path, "train.rounds=300"), "train.rounds", f"{said}, and would do so in more"
+    )
+    again = CliRunner().invoke(app, ["run", "--resume", str(path)])
+    assert (again.exit_code, again.stderr) == (0, f"{path} is finished already: {said}\n")
+
+
+def test_metrics_of_ones_own_are_printed(stopped):
+    path, done = stopped
+    ((name, value),) = json.loads((path / "summary.json").read_text())["metrics"].items()
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith(name)]
+    assert float(line.removeprefix(name)) == value > 0

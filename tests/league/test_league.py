@@ -162,6 +162,30 @@ def test_nothing_is_chosen_by_scores_of_the_test_set():
         choose(asked, plan.planned, pl.DataFrame(rows))
 
 
+def test_tuning_for_a_class_chooses_by_its_recall():
+    asked = replace(asked_of("digits"), methods=("fedavg",), seeds=1)
+    asked = replace(asked, settings=(replace(asked.settings[0], metric="recall:1"),))
+    plan = tuning_plan(asked)
+    rows = [
+        {
+            "cell": one.cell,
+            "settings": json.dumps(cell.settings),
+            "diverged_at": None,
+            "balanced_accuracy": 1.0 - number / 20,
+            "classes": ["0", "1"],
+            "recall": [0.5, number / 20],
+            "loss": 1.0,
+            "client_rounds": 1,
+            "both_rounds": 0,
+            "idle_rounds": 0,
+        }
+        for number, (one, cell) in enumerate(zip(plan.planned, plan.sweep.cells(), strict=True))
+    ]
+    (chosen,) = choose(asked, plan.planned, pl.DataFrame(rows)).values()
+    assert chosen.point == plan.planned[-1].point
+    assert chosen.score == (len(rows) - 1) / 20
+
+
 def test_a_league_on_a_federation_of_ones_own_with_a_method_of_ones_own(place):
     done = call("league", "my.toml", "--out", "whole", "--quiet")
     assert done.exit_code == 0, done.output
@@ -260,6 +284,8 @@ def test_the_hospitals_are_drawn_by_their_seed():
         (["digits", "--share", "3/2"], "--share"),
         (["digits", "train.rounds=x"], "train.rounds"),
         (["my.toml", 'league.metric="luck"'], "league.metric"),
+        (["my.toml", 'league.metric="recall:ten"'], "unknown class; known are 0, 1, 2"),
+        (["my.toml", 'league.metric="recall:3"', "data.server.samples=20"], "the server holds"),
         (["my.toml", "league.seeds=0"], "league.seeds"),
         (["my.toml", 'league.grid.fedavg={"clients.local_rate"=[0.1]}'], "must have 12 points"),
         (["my.toml", "league.grid.fedprox={}"], "takes no part"),

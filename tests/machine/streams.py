@@ -2,6 +2,7 @@
 
 A process each, since the streams of a process are set up once: two seconds of imports for every trial.
 Commands that also train meet a few of the kinds, which together go through all of `cli/streams.py`.
+Needs MNIST for `reproduce`.
 """
 
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from machine.rooms import ONNX
@@ -65,13 +67,21 @@ COMMANDS = {
 
 def streams(trials: Trials, ready: Path, chosen: dict[str, Iterable[str]]) -> None:
     """Commands of a process each, whose stdout is closed, full, left early, or knows ASCII only."""
-    for command, kinds in chosen.items():
-        if command.startswith("export") and not ONNX:
-            continue
-        for kind in kinds:
-            with tempfile.TemporaryDirectory() as folder:
-                shutil.copytree(ready, Path(folder) / "ready")
-                trials.note(kind, command, stream(kind, command, Path(folder) / "ready"))
+    every = [
+        (kind, command)
+        for command, kinds in chosen.items()
+        for kind in kinds
+        if ONNX or not command.startswith("export")
+    ]
+
+    def in_a_copy(one: tuple[str, str]) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(ready, Path(folder) / "ready")
+            return stream(*one, Path(folder) / "ready")
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for one, problem in zip(every, pool.map(in_a_copy, every), strict=True):
+            trials.note(*one, problem)
 
 
 def stream(kind: str, command: str, folder: Path) -> str:

@@ -53,6 +53,12 @@ def test_unknown_metrics_are_refused_in_one_line(name):
     assert "\n" not in str(caught.value)
 
 
+def test_a_misspelt_metric_of_ones_own_is_told_what_its_file_has(finished):
+    _, own, _ = finished
+    with pytest.raises(InputError, match=r"unknown name in .*costs\.py; did you mean missed\?"):
+        metric_named(own.replace(":missed", ":mised"))
+
+
 def test_a_class_or_client_that_there_is_not_is_refused():
     def digits():
         return safari.federate("digits", client_test=0.2)

@@ -68,7 +68,7 @@ class Watch(Shown):
         if time.monotonic() - self._said < LINE_SECONDS and not training.finished:
             return
         self._said = time.monotonic()
-        say(f"{title}: round {training.done}/{training.rounds}, {_speed(training)}, {_accuracy(training)}")
+        say(f"{title}: {_round(training)}, {_speed(training)}, {_accuracy(training)}")
 
 
 class SweepWatch(Shown):
@@ -130,6 +130,14 @@ def _accuracy(training: Training) -> str:
     """Of the model that would be delivered now."""
     known = training.history["accuracy"].drop_nulls()
     return f"accuracy {known[-1]:.1%}" if len(known) else "not evaluated yet"
+
+
+def _round(training: Training) -> str:
+    """How far it is. Rounds are trained some at a time; the run may have ended before the last of them."""
+    stopped = training.stopped[0]
+    if stopped is None:
+        return f"round {training.done}/{training.rounds}"
+    return f"stopped early after round {stopped}/{training.rounds}"
 
 
 def _speed(training: Training) -> str:

@@ -42,7 +42,7 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, track: str | No
     from safari.cli.progress import Watch
     from safari.experiment import Interrupted, load_spec, new_run, resume_run
     from safari.experiment.checksums import read_spec
-    from safari.experiment.run import read_summary
+    from safari.experiment.run import read_summary, stopped_early
 
     path = resume or out or free_folder(Path("runs"), Path(spec[0]).stem)
     signals.tell(path, f"go on with: safari run --resume {path}", new=resume is None)
@@ -52,7 +52,8 @@ def _run(spec: list[str], out: Path | None, resume: Path | None, track: str | No
             if resume is not None:
                 watch = tracked(watch, path, track, lambda: read_spec(path), stack)
                 if resume_run(path, watch, say, spec) is None:
-                    say(f"{path} is finished already")
+                    ended = stopped_early(path)
+                    say(f"{path} is finished already{f': {ended}' if ended else ''}")
             else:
                 whole = load_spec(Path(spec[0]), spec[1:])
                 new_run(whole, path, tracked(watch, path, track, whole.plain, stack))

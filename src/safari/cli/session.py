@@ -2,15 +2,16 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from safari.cli import signals, streams
-from safari.errors import InputError
+from safari.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,7 +29,7 @@ TRACK = "Also tell an experiment tracker: tensorboard, mlflow or wandb."
 
 @contextmanager
 def command() -> Iterator[None]:
-    """Turn the errors that users cause into one line and an exit code."""
+    """Turn the errors that users cause into one line and an exit code, and warnings into one line each."""
     from safari.devices import use_cores
     from safari.engine import Diverged
     from safari.engine.compiled import keep_compiled_programs
@@ -36,7 +37,8 @@ def command() -> Iterator[None]:
     keep_compiled_programs()
     use_cores()
     try:
-        yield
+        with _warnings_in_one_line():
+            yield
         sys.stdout.flush()
     except InputError as error:
         say(f"safari: {error}")
@@ -47,6 +49,25 @@ def command() -> Iterator[None]:
     except OSError as error:
         say(f"safari: {streams.refusal(error) or _refusal(error)}")
         raise typer.Exit(FAILED) from None
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Print a warning about what the user gave as one line, once; others are shown as they were."""
+    said: set[str] = set()
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def shown(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if not issubclass(category, InputWarning):
+                show(message, category, *rest, **more)
+            elif str(message) not in said:
+                said.add(str(message))
+                say(f"safari: {message}")
+
+        warnings.filterwarnings("always", category=InputWarning)
+        warnings.showwarning = shown
+        yield
 
 
 def _refusal(error: OSError) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from safari.data.dataset import Dataset
 from safari.data.federation import Federation, Shard
+from safari.data.own import warn_of_known_samples
 from safari.data.reading import read_path
 from safari.data.samples import Samples, numbered
 from safari.data.scaling import fitted
@@ -111,6 +112,8 @@ def at_server(
     if test is None:
         check(score == "validation", "test", "(nothing)", NO_TEST)
     tested = own if test is None else read_path(Path(test), source.options("test")).like(own, "test")
+    if test is not None:
+        warn_of_known_samples(tested, (own,))
     dataset = Dataset(
         own.x,
         own.y,
@@ -122,6 +125,7 @@ def at_server(
         test_client=tested.client,
         test_clients=tested.clients or (),
         features=own.features,
+        label=own.label_column,
         standardise=own.scale == "standard",
         missing=own.missing,
     )

@@ -28,9 +28,10 @@ class Dataset(eqx.Module):
     Samples lie flat, one in a row, so that gathering a batch is copying rows; `shape` is the
     shape of one. The model sees `x * scale - shift`, computed in the training step. `client`, if given,
     says who holds a sample; `augment` is whether training should crop and flip by default. `labels` are
-    the names of the classes, `client_names` those of the clients, `features` those of a table's columns.
-    The last `own_server` training samples are the server's own. `test_client` says which client a test
-    sample is of, where that is known: a number that `test_clients` gives a name to.
+    the names of the classes, `client_names` those of the clients, `features` those of a table's columns;
+    `label` is that of the column which held the labels. The last `own_server` training samples are the
+    server's own. `test_client` says which client a test sample is of, where that is known: a number that
+    `test_clients` gives a name to.
 
     With `standardise` or `missing = "mean"`, NaN marks what is missing, and `federate` sets `scale`, `shift`
     and `fill` by the server's own samples: `fill` holds, for each feature, what stands for a missing value.
@@ -58,6 +59,7 @@ class Dataset(eqx.Module):
     client_names: tuple[str, ...] | None = eqx.field(static=True)
     test_clients: tuple[str, ...] = eqx.field(static=True)
     features: tuple[str, ...] | None = eqx.field(static=True)
+    label: str | None = eqx.field(static=True)
     own_server: int = eqx.field(static=True)
     fill: Float[Array, " features"] | None
     standardise: bool = eqx.field(static=True)
@@ -80,6 +82,7 @@ class Dataset(eqx.Module):
         test_client: np.ndarray | None = None,
         test_clients: Sequence[str] = (),
         features: Sequence[str] | None = None,
+        label: str | None = None,
         own_server: int = 0,
         standardise: bool = False,
         missing: Literal["mean"] | None = None,
@@ -116,7 +119,7 @@ class Dataset(eqx.Module):
         self.classes = len(self.labels)
         self.client_names = None if client_names is None else tuple(client_names)
         self.features = None if features is None else tuple(features)
-        self.own_server = own_server
+        self.label, self.own_server = label, own_server
         self.fill, self.standardise, self.missing = None, standardise, missing
 
     def __repr__(self) -> str:
@@ -172,10 +175,12 @@ def checked_samples(
         if not np.issubdtype(x.dtype, np.number) or np.issubdtype(x.dtype, np.complexfloating):
             raise InputError(x_key, found, "must hold numbers")
         x = x.astype(np.float32, copy=False)
-        if missing:
-            check(not np.isinf(x).any(), x_key, "infinity", "every feature must be finite")
-        else:
-            check(bool(np.isfinite(x).all()), x_key, "NaN or infinity", "every feature must be finite")
+        wrong = np.isinf(x) if missing else ~np.isfinite(x)
+        if wrong.any():
+            row, *rest = np.argwhere(wrong)[0].tolist()
+            where = f"sample {row}, feature {rest[0] if len(rest) == 1 else rest}"
+            mend = "" if np.isinf(x).any() else '; NaN is a missing value with missing = "mean"'
+            raise InputError(x_key, f"{x[row, *rest]} in {where}", f"every feature must be finite{mend}")
     return x, y.astype(np.int32, copy=False)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from safari.data.dataset import Dataset
 from safari.data.federation import Federation
+from safari.data.lone_classes import warn_of_lone_classes
 from safari.data.own import dataset_of
 from safari.data.partitions import Classes, Partition
 from safari.data.partitions.by_column import ByColumn
@@ -102,6 +103,7 @@ def federate(
     check_choice("score", score, ("test", "validation"))
     drawn = server if isinstance(server, ServerSet) else ServerSet()
     taken = _server_samples(dataset, drawn, seed)
+    warn_of_lone_classes(dataset, taken)
     held, held_out = split_held_out(taken, np.asarray(dataset.y)[taken], validation, fold)
     check(score == "test" or len(held_out) > 0, "score", score, "needs held-out samples: set validation")
     dataset = fitted(dataset, held)
@@ -190,7 +192,13 @@ def _extra(given: Own, source: Samples, key: str) -> Samples:
     """The server's samples or the test set; a file is read as `source` was."""
     if isinstance(given, Samples):
         return given
-    return read_path(Path(given), (source.options or Options()).of_extra(key))
+    try:
+        return read_path(Path(given), (source.options or Options()).of_extra(key, source))
+    except InputError as error:
+        if error.key != "label":
+            raise
+        hint = f'{error.allowed}; or read it by itself: {key} = safari.read("{given}", label="COLUMN")'
+        raise InputError(error.key, error.value, hint) from None
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The user's own samples as one `Dataset`: the clients', the server's, the test set."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -7,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from safari.data.dataset import Dataset
-from safari.data.reading import Options, read_path
+from safari.data.reading import Options, columns_in, read_path
 from safari.data.samples import Samples
 from safari.data.split import hold_out_fifth
-from safari.errors import check
+from safari.errors import InputError, check, warn
 
 Stamp = tuple[tuple[str, int, int], ...]
 
@@ -29,9 +30,12 @@ def dataset_of(train: Samples, server: Samples | None = None, test: Samples | No
         train, test = _held_out(train)
     else:
         train, test = _with_all_classes(train, test)
+        warn_of_known_samples(test, (train, server))
     x, y, client = train.x, train.y, train.client
+    _check_gaps(test, train, "test")
     if server is not None:
         server = server.like(train, "server")
+        _check_gaps(server, train, "server")
         check(len(server) > 0, "server", server.origin, "has no sample")
         x, y = np.concatenate([x, server.x]), np.concatenate([y, server.y])
         client = None if client is None else np.concatenate([client, np.full(len(server), -1, np.int32)])
@@ -48,6 +52,7 @@ def dataset_of(train: Samples, server: Samples | None = None, test: Samples | No
         test_client=test.client,
         test_clients=test.clients or (),
         features=train.features,
+        label=train.label_column,
         own_server=0 if server is None else len(server),
         standardise=train.scale == "standard",
         missing=train.missing,
@@ -59,6 +64,34 @@ def _with_all_classes(train: Samples, test: Samples) -> tuple[Samples, Samples]:
     if train.labels == test.labels[: len(train.labels)] and train.origin == test.origin:
         return replace(train, labels=test.labels), test
     return train, test.like(train, "test")
+
+
+def _check_gaps(samples: Samples, train: Samples, key: str) -> None:
+    """Samples with missing values go with such that may have some."""
+    if train.missing is not None or samples.x.dtype == np.uint8 or not np.isnan(samples.x).any():
+        return
+    row, place = (int(one) for one in np.argwhere(np.isnan(samples.x.reshape(len(samples), -1)))[0])
+    column = samples.features[place] if samples.features else place
+    hint = f'column {column}, row {row + 1} has no value; read {train.origin} with missing = "mean" as well'
+    raise InputError(key, samples.origin, hint)
+
+
+def warn_of_known_samples(test: Samples, others: Iterable[Samples | None]) -> None:
+    """Say so where models would be scored on the very samples that they are trained on."""
+    for one in others:
+        if one is not None and _same_samples(one, test):
+            warn(
+                f"test = {test.origin}: holds the samples of {one.origin}; no score on them tells of new ones"
+            )
+
+
+def _same_samples(one: Samples, other: Samples) -> bool:
+    if one.x.shape != other.x.shape or one.x.dtype != other.x.dtype:
+        return False
+    try:
+        return np.array_equal(one.x, other.like(one, "test").x, equal_nan=one.x.dtype != np.uint8)
+    except InputError:  # other columns, or labels: not the same
+        return False
 
 
 def _held_out(train: Samples) -> tuple[Samples, Samples]:
@@ -87,10 +120,14 @@ def load_own(source: Path, options: Options, server: Path | None = None, test: P
 def _load_own(
     source: Path, options: Options, server: Path | None, test: Path | None, stamps: tuple[Stamp, ...]
 ) -> Dataset:
-    def extra(path: Path | None, key: str) -> Samples | None:
-        return None if path is None else read_path(path, options.of_extra(key))
+    others = (path for path in (server, test) if path is not None)
+    elsewhere = tuple(name for path in others for name in columns_in(path)) if options.drop else ()
+    samples = read_path(source, replace(options, elsewhere=elsewhere))
 
-    return dataset_of(read_path(source, options), extra(server, "server"), extra(test, "test"))
+    def extra(path: Path | None, key: str) -> Samples | None:
+        return None if path is None else read_path(path, options.of_extra(key, samples))
+
+    return dataset_of(samples, extra(server, "server"), extra(test, "test"))
 
 
 def stamp(path: Path | None) -> Stamp:

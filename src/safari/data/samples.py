@@ -59,6 +59,12 @@ class Samples:
     def __repr__(self) -> str:
         return f"Samples({self.describe()})"
 
+    @property
+    def label_column(self) -> str | None:
+        """The column that the labels were in; None for arrays and images."""
+        named = None if self.options is None else self.options.label
+        return None if self.features is None else named or "label"
+
     def describe(self) -> str:
         """What was read, in one line."""
         shape = "x".join(map(str, self.x.shape[1:]))
@@ -81,7 +87,10 @@ class Samples:
                 which samples these are.
         """
         x, y = self._features_of(other, key), self._labels_of(other, key)
-        return replace(self, x=x, y=y, labels=other.labels)
+        named = self.features is not None and other.features is not None
+        return replace(
+            self, x=x, y=y, labels=other.labels, features=other.features if named else self.features
+        )
 
     def _features_of(self, other: "Samples", key: str) -> np.ndarray:
         if self.features is None or other.features is None:
@@ -113,7 +122,7 @@ class Samples:
                 said = (
                     f'{column}row {rows[0] + 1} has the label "{name}", which no sample of {other.origin} has'
                 )
-                mend = f"mend the row, or name all classes with labels = {_texts((*other.labels, name))}"
+                mend = f"mend the row, or name all classes with labels = {texts((*other.labels, name))}"
                 raise InputError(key, self.origin, f"{said}; {mend}")
         number_there = np.array([place.get(name, -1) for name in self.labels], np.int32)
         return number_there[self.y]
@@ -141,5 +150,6 @@ def _listed(names: Sequence[str], counts: Sequence[int]) -> str:
     return ", ".join([*shown, *(["..."] if len(names) > MOST_SHOWN else [])])
 
 
-def _texts(names: Sequence[str]) -> str:
+def texts(names: Sequence[str]) -> str:
+    """Names as a list that a spec can hold."""
     return "[" + ", ".join(f'"{name}"' for name in names) + "]"

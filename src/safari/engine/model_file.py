@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from safari.data.reading import ENDINGS
 from safari.engine.trained_model import TrainedModel
 from safari.errors import InputError, check
 from safari.models import (
@@ -50,6 +51,7 @@ def pack_model(trained: TrainedModel) -> bytes:
         "shape": trained.shape,
         "labels": trained.labels,
         "features": trained.features,
+        "label": trained.label,
         "scale": trained.scale.tolist(),
         "shift": None if trained.shift is None else trained.shift.tolist(),
         "fill": None if trained.fill is None else trained.fill.tolist(),
@@ -117,6 +119,7 @@ def load(path: str | Path, model: Any = None) -> TrainedModel:
         shift=_array(about["shift"]),
         fill=_array(about["fill"]),
         features=None if about["features"] is None else tuple(about["features"]),
+        label=about.get("label"),  # older files do not know it
         precision=about["precision"],
     )
 
@@ -149,6 +152,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         metadata = header.get("__metadata__", {})
     except (SafetensorError, ValueError) as error:
+        hint = "is a file of samples; the model comes first: a run directory, or a .safetensors file"
+        check(path.suffix.lower() not in ENDINGS, "model", str(path), hint)
         raise InputError("model", str(path), f"is damaged, or no .safetensors file ({error})") from None
     checksum, _, text = metadata.get(ENTRY, "").partition(" ")
     if not text:

@@ -32,7 +32,10 @@ def write_onnx(trained: "TrainedModel", path: Path) -> None:
         import onnx
         from jax2onnx import to_onnx
     except ImportError:
-        raise InputError("path", str(path), "needs jax2onnx: pip install 'safari-fl[onnx]'") from None
+        hint = (
+            "needs jax2onnx: pip install 'safari-fl[onnx]', or pip install '.[onnx]' in safari's own folder"
+        )
+        raise InputError("export", "onnx", hint) from None
 
     def graph(samples: jax.Array) -> jax.Array:
         x = samples if trained.fill is None else jnp.where(samples != samples, trained.fill, samples)

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from safari.algorithms import Algorithm, Precision, Schedule, Task, Turn
 from safari.algorithms.private import check_private
 from safari.data import Federation
-from safari.engine.class_weights import class_weights_of
+from safari.engine.class_weights import ClassWeights, class_weights_of
 from safari.engine.delivery import (
     DELIVER,
     AfterRound,
@@ -107,7 +107,7 @@ def prepare(
     schedule: Schedule | None = None,
     start: Any = None,
     metrics: Sequence[str] = (),
-    class_weights: str | tuple[float, ...] | None = None,
+    class_weights: ClassWeights | None = None,
 ) -> Run:
     """Check that the parts fit together and bind them into a `Run`; the arguments are those of `train`.
 

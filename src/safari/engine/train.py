@@ -31,7 +31,7 @@ def train(
     schedule: Schedule | None = None,
     start: Path | TrainedModel | Params | None = None,
     metrics: tuple[str, ...] = (),
-    class_weights: str | tuple[float, ...] | None = None,
+    class_weights: str | tuple[float, ...] | dict[str, float] | None = None,
     diagnostics: bool = False,
     on_progress: Callable[[Training], None] | None = None,
     progress: bool | None = None,
@@ -60,8 +60,9 @@ def train(
             `TrainedModel`, or the parameters themselves; not set: the model's own.
         metrics: functions of your own, `module:function` or `file.py:function`, each of the true classes
             and the probabilities of the test set; what they say of the delivered model is in the summary.
-        class_weights: a factor on the loss of a sample by its class: a number a class, or `balanced`, by one
-            over the class's count in the server's set; not set: all samples count the same.
+        class_weights: a factor on the loss of a sample by its class: a number for each class, in their order;
+            a table of numbers by class, where all others count 1; or `balanced`, by one over the class's
+            count in the server's set. Not set: all samples count the same.
         diagnostics: estimate in every round what the theory asks for (gradients, biases, noise,
             curvature), without changing the run.
         on_progress: called about twice a second with the training so far: its `history`, `done` of

@@ -35,6 +35,7 @@ class TrainedModel:
         scale: the model sees a sample times this,
         shift: minus this, if there is one.
         features: the names of the columns that a table of samples must have, in their order.
+        label: the column that held the labels, where a table did.
         fill: what stands for a missing value of each feature; None: no value may be missing.
         precision: that of the model's products.
 
@@ -53,6 +54,7 @@ class TrainedModel:
     scale: np.ndarray
     shift: np.ndarray | None
     features: tuple[str, ...] | None = None
+    label: str | None = None
     fill: np.ndarray | None = None
     precision: str = "float32"
 
@@ -67,6 +69,7 @@ class TrainedModel:
             scale=np.asarray(dataset.scale),
             shift=None if dataset.shift is None else np.asarray(dataset.shift),
             features=dataset.features,
+            label=dataset.label,
             fill=None if dataset.fill is None else np.asarray(dataset.fill).reshape(dataset.shape),
             precision=precision,
         )
@@ -92,7 +95,7 @@ class TrainedModel:
                 is missing.
         """
         data, origin = _opened(data)
-        return self.probabilities(self._samples(data, origin))
+        return self.probabilities(self.samples(data, origin))
 
     def predict(self, data: Any) -> np.ndarray:
         """The most probable class of each sample: its name, or its number where classes have no names.
@@ -107,7 +110,8 @@ class TrainedModel:
 
         Args:
             data: as in `predict_proba`.
-            label: the column that holds the labels (default: `label`); for an array of samples, their labels.
+            label: the column that holds the labels (default: the one that did in training), or the labels
+                themselves, as an array of samples needs.
             client: the column that says which client a sample is of; for an array of samples, their clients.
                 Without it nothing is told client by client.
 
@@ -117,10 +121,11 @@ class TrainedModel:
         Raises:
             InputError: as `predict_proba`; or if a label is missing, or not one of the model's classes.
         """
+        label = self.label if label is None else label
         data, origin = _opened(data, label, client)
         y = labels_in(data, label, self.labels, "data", origin)
         holder = None if client is None else clients_in(data, client, "data", origin)
-        return Metrics.of(y, self.probabilities(self._samples(data, origin)), self.labels, holder)
+        return Metrics.of(y, self.probabilities(self.samples(data, origin)), self.labels, holder)
 
     def named(self, number: np.ndarray) -> np.ndarray:
         """Classes by their names, or by their numbers where they have no names."""
@@ -151,7 +156,8 @@ class TrainedModel:
         """The same for an array of samples that is known to be sound."""
         return np.concatenate([np.zeros((0, len(self.labels))), *self._batches(x.reshape(-1, *self.shape))])
 
-    def _samples(self, data: Any, origin: str) -> np.ndarray:
+    def samples(self, data: Any, origin: str) -> np.ndarray:
+        """The samples in a table or an array, as the model takes them; `origin` names them in messages."""
         x = samples_in(data, self.features, self.fill is not None, "data", origin)
         flat = (int(np.prod(self.shape)),)
         check(

@@ -24,7 +24,12 @@ def evaluated(place: Path, file: Path | None, label: str | None, client: str | N
     """The metrics of the model in `place` on the samples in `file`, or on the test set of its run."""
     model, spec = load(place), _spec_of(place)
     if file is not None:
-        return model.evaluate(file, label or _named(spec, "label"), client or _client_in(file, spec, model))
+        label, client = label or _named(spec, "label"), client or _client_in(file, spec, model)
+        try:
+            return model.evaluate(file, label, client)
+        except InputError as error:
+            known = {"label", "client"} & {error.key}
+            raise InputError(f"--{error.key}", error.value, error.allowed) if known else error from None
     if spec is None:
         raise InputError("FILE", "(nothing)", "needs labelled samples: a model by itself has no test set")
     return metrics_on_test(model, spec.at_server() if spec.on_nodes else spec.federation())[0]
@@ -34,7 +39,7 @@ def predicted(place: Path, file: Path) -> pl.DataFrame:
     """The table in `file` with the class that the model predicts, and the probability of each."""
     model = load(place)
     found = open_for_model(file, None, "data")
-    probabilities = model.predict_proba(found)
+    probabilities = model.probabilities(model.samples(found, file.name))
     columns = _predictions(model, probabilities)
     if not isinstance(found, pl.DataFrame):
         return pl.DataFrame(columns)

@@ -13,7 +13,7 @@ from safari.engine.size import check_fits
 from safari.engine.training import Diverged, Training
 from safari.errors import InputError, check
 from safari.experiment.checkpoint import pack, pack_table, unpack
-from safari.experiment.checksums import SPEC, check_files, read_json
+from safari.experiment.checksums import SPEC, check_files, read_json, read_spec
 from safari.experiment.directory import (
     CHECKPOINT,
     CURVES,
@@ -114,11 +114,20 @@ def _goes_on(directory: Directory, spec: Spec, rounds: int, warn: Callable[[str]
     if finished:
         diverged = read_summary(directory.path)["diverged_at"]
         check(diverged is None, "train.rounds", rounds, f"the run diverged in round {diverged}")
+        stopped = stopped_early(directory.path)
+        check(stopped is None, "train.rounds", rounds, f"{stopped}, and would do so in more rounds as well")
     if finished and before % every:
         warn(f"round {before} was evaluated because the run ended there; one of {rounds} would not do so")
     if finished and train["diagnostics"]:
         warn(f"its diagnostics looked at curvatures in other rounds than in a run of {rounds}")
     return True
+
+
+def stopped_early(path: Path) -> str | None:
+    """After which round the finished run in `path` stopped early, in words; None if it did not."""
+    at = read_summary(path).get("stopped_at")
+    patience = complete(read_spec(path)).tables["train"]["patience"]
+    return None if at is None else f"the run stopped early after round {at} (train.patience = {patience})"
 
 
 def _training(spec: Spec) -> Training:

@@ -55,7 +55,7 @@ class Key:
         try:
             found = _adapter(self.hint).validate_python(value, strict=not _holds_path(self.hint))
         except (ValidationError, PydanticUserError):  # the latter: a type that no file can hold
-            raise InputError(path, value, f"must be {describe(self)}") from None
+            raise InputError(path, value, f"must be {describe(self)}{_example(self.hint, value)}") from None
         return os.path.abspath(found) if isinstance(found, Path) else found
 
     def _names(self, value: Any) -> bool:
@@ -250,10 +250,24 @@ def describe(key: Key | Any) -> str:
         return " or ".join(repr(choice) for choice in arguments)
     if origin in (Union, types.UnionType):
         return " or ".join(describe(part) for part in arguments if part is not type(None))
+    if origin is dict:
+        return _WORDS[dict][0]
     if origin is tuple:
         parts = typing.get_args(arguments[0]) or arguments[:1]
         return f"a list of {' or '.join(_WORDS.get(part, ('', 'values'))[1] for part in parts)}"
     return _WORDS.get(hint, ("a value", ""))[0]
+
+
+def _example(hint: Any, value: Any) -> str:
+    """How a text would be written where a list of texts is wanted."""
+    if (
+        typing.get_origin(hint) is not tuple
+        or typing.get_args(hint)[0] is not str
+        or not isinstance(value, str)
+    ):
+        return ""
+    parts = ", ".join(f'"{part.strip()}"' for part in value.split(","))
+    return f", such as [{parts}]"
 
 
 def _article(noun: str) -> str:

@@ -18,7 +18,6 @@ from safari.league.terminal import (
     where_safari_loses,
 )
 from safari.report.colours import RESERVED
-from safari.report.metric_names import SHARES
 from safari.report.page import Entry, Page, Point, Points, Table, Text
 from safari.report.statistics import Estimate
 
@@ -109,7 +108,7 @@ def _points(setting: Setting, rows: Sequence[Row]) -> list[Points]:
     )
     alt = f"Score against models sent. Best: {found[0].label}, {found[0].mean:.1f} %."
     title = f"{setting.key}: score against what is sent"
-    x_label, y_label = "models sent to clients and back in a run", f"{SHARES[setting.metric]} in %"
+    x_label, y_label = "models sent to clients and back in a run", f"{setting.scored.title} in %"
     return [Points(f"{setting.key}-figure", title, caption, alt, x_label, y_label, found, INKS)]
 
 

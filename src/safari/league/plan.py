@@ -16,9 +16,8 @@ from safari.experiment.sweep import Cell, SweepSpec, flat, make_cell
 from safari.league.costs import Costs
 from safari.league.entries import CENTRAL, Entry, Times
 from safari.league.fedawe import rates_of
-from safari.league.settings import Asked, Setting
+from safari.league.settings import FOLDS, Asked, Setting
 
-FOLDS = 5
 HELD_OUT = {"data.validation": 1 / FOLDS, "data.score": "validation"}
 """What keeps the test set away from the runs that tune."""
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from safari.data import Federation
 from safari.errors import InputError, check, check_count, unknown_name
 from safari.experiment.schema import Key, read_table
 from safari.experiment.spec import apply_overrides, complete, read_toml
@@ -12,10 +15,12 @@ from safari.experiment.sweep import flat, read_share
 from safari.league.entries import CLIENTS, KNOWN, LOCAL, Entry, entries_named, labels_of
 from safari.league.fedawe import PRINTED
 from safari.league.hospitals import ABSENT
-from safari.report.metric_names import SHARES
+from safari.report.metric_names import RECALL, SHARES, Metric, metric_named
 
-LEAGUE = "league"
+LEAGUE, METRIC = "league", "league.metric"
 SEEDS, MOST_SEEDS = 5, 1000
+FOLDS = 5
+"""Tuning holds out one of so many parts of the server's samples, under each seed another."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,11 @@ class Setting:
     def seed(self) -> int:
         """The first seed."""
         return complete(dict(self.base)).seed
+
+    @property
+    def scored(self) -> Metric:
+        """What is tuned for, as it is read and shown."""
+        return metric_named(self.metric, METRIC)
 
     @property
     def rounds(self) -> int:
@@ -258,11 +268,22 @@ def _own(path: Path, overrides: Sequence[str]) -> Asked:
     given = apply_overrides(read_toml(path), overrides)
     table = read_table(LEAGUE, given.get(LEAGUE, {}), LEAGUE_KEYS)
     check_count(f"{LEAGUE}.seeds", table["seeds"], most=MOST_SEEDS)
-    check(
-        table["metric"] in SHARES, f"{LEAGUE}.metric", table["metric"], f"must be among {', '.join(SHARES)}"
-    )
+    known = table["metric"] in SHARES or table["metric"].startswith(RECALL)
+    check(known, METRIC, table["metric"], f"must be among {', '.join(SHARES)}, {RECALL}CLASS")
     base = {name: value for name, value in given.items() if name not in (LEAGUE, "made", "versions")}
-    complete(base)
+    spec = complete(base)
+    if table["metric"].startswith(RECALL):
+        _check_class(table["metric"], spec.federation())
     setting = Setting(path.stem, str(path), base, table["metric"])
     grids = {name: flat(grid) for name, grid in table["grid"].items()}
     return Asked((setting,), labels_of(table["methods"]), table["seeds"], grids)
+
+
+def _check_class(metric: str, federation: Federation) -> None:
+    """Refuse to tune for the recall of a class that is unknown, or that the server can hardly hold out."""
+    name, labels = metric.removeprefix(RECALL), federation.dataset.labels
+    check(name in labels, METRIC, metric, unknown_name(name, labels, "class"))
+    held = np.asarray(federation.dataset.y)[federation.held_by(None)]
+    count = int((held == labels.index(name)).sum())
+    hint = f"the server holds {count} samples of {name}; {FOLDS + 1} are enough for every part held out"
+    check(count > FOLDS, METRIC, metric, hint)

@@ -123,7 +123,11 @@ def _row(
     missing: Mapping[int, Sequence[int]],
 ) -> Row:
     chosen = league.chosen[setting, method]
-    of = _column(next(one.metric for one in league.settings if one.key == setting))
+    scored = next(one.scored for one in league.settings if one.key == setting)
+
+    def of(run: Mapping[str, Any]) -> float | None:
+        return scored.of(dict(run))
+
     tuned, equal = runs.get((method, TUNED), {}), runs.get((method, GRADIENTS), {})
 
     def recall_of_missing(run: Mapping[str, Any]) -> float | None:

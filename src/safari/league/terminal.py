@@ -7,7 +7,6 @@ from rich.table import Table
 from safari.league.entries import SAFARI
 from safari.league.settings import Setting
 from safari.league.table import Row, better_than_safari, rivals
-from safari.report.metric_names import SHARES
 from safari.report.statistics import Estimate
 
 GIVES = (
@@ -36,7 +35,7 @@ def _table(title, columns, rows, texts) -> Table:  # type: ignore[no-untyped-def
 
 def gives(setting: Setting) -> tuple[str, ...]:
     """The columns of what the methods give."""
-    return (SHARES[setting.metric], *GIVES)
+    return (setting.scored.title, *GIVES)
 
 
 def gives_of(row: Row) -> tuple[str, ...]:

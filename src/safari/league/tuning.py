@@ -11,7 +11,8 @@ from safari.errors import check
 from safari.league.costs import Costs, costs_of
 from safari.league.entries import Entry
 from safari.league.plan import HELD_OUT, NEAR, Chosen, Planned, cell_of
-from safari.league.settings import Asked, Setting
+from safari.league.settings import METRIC, Asked, Setting
+from safari.report.metric_names import Metric
 
 WORST = (-math.inf, -math.inf)
 
@@ -43,7 +44,7 @@ def choose(asked: Asked, planned: Sequence[Planned], results: pl.DataFrame) -> d
 def _best(
     setting: Setting, entry: Entry, points: list[list[Planned]], rows: Mapping[str, Mapping[str, Any]]
 ) -> Chosen:
-    scored = [(_score([rows[one.cell] for one in runs], setting.metric), runs) for runs in points]
+    scored = [(_score([rows[one.cell] for one in runs], setting.scored), runs) for runs in points]
     score, runs = max(scored, key=lambda pair: pair[0])
     found = {} if score == WORST else runs[0].point
     costs = costs_of(cell_of(setting, entry, found, setting.seed).spec)
@@ -59,7 +60,7 @@ def _printed(setting: Setting, entry: Entry) -> Chosen:
     return Chosen(point, None, None, costs_of(cell_of(setting, entry, point, setting.seed).spec))
 
 
-def _score(runs: Sequence[Mapping[str, Any]], metric: str) -> tuple[float, float]:
+def _score(runs: Sequence[Mapping[str, Any]], metric: Metric) -> tuple[float, float]:
     """What the best point has the highest of: the mean metric, then less loss."""
     for run in runs:
         scored_on = json.loads(run["settings"]).get("data.score")
@@ -67,7 +68,10 @@ def _score(runs: Sequence[Mapping[str, Any]], metric: str) -> tuple[float, float
         check(scored_on == HELD_OUT["data.score"], "data.score", scored_on or "test", hint)
     if any(run["diverged_at"] is not None for run in runs):
         return WORST
-    return _mean(run[metric] for run in runs), -_mean(run["loss"] for run in runs)
+    # A class of which a part has no sample has no recall there, whichever the point.
+    scores = [score for run in runs if (score := metric.of(dict(run))) is not None]
+    check(bool(scores), METRIC, metric.name, "cannot be told: no sample that the server held out is of it")
+    return _mean(scores), -_mean(run["loss"] for run in runs)
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -28,7 +28,8 @@ def summary_table(summary: dict[str, Any]) -> Table:
             f"{summary[f'{kind}_rounds']} {kind}"
             for kind in ("client", "server", "both", "idle")
             if summary[f"{kind}_rounds"]
-        ),
+        )
+        + _stopped(summary),
         "sent to clients": f"{_megabytes(summary['bytes_down'])} MB",
         "sent back": f"{_megabytes(summary['bytes_up'])} MB",
         "time": f"{summary['train_seconds']:.1f} s training, {summary['compile_seconds']:.1f} s compiling",
@@ -42,9 +43,15 @@ def summary_table(summary: dict[str, Any]) -> Table:
             f"|grad F|^2 = q b^2 = {summary['gradient_floor']:.3g} "
             f"(b^2 = {summary['bias_squared']:.3g} over the last ten rounds)"
         )
+    rows |= {name: f"{value:.4g}" for name, value in summary.get("metrics", {}).items()}
     for name, value in rows.items():
         table.add_row(name, value)
     return table
+
+
+def _stopped(summary: dict[str, Any]) -> str:
+    at = summary.get("stopped_at")
+    return "" if at is None else f"; stopped early after round {at}, the validation score no longer rose"
 
 
 def comparison_table(comparison: pl.DataFrame, metrics: Sequence[Metric]) -> Table:

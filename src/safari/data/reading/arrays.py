@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from safari.data.dataset import checked_clients, checked_samples
+from safari.data.reading.empty import warn_of_empty_columns
 from safari.data.reading.frames import coded
 from safari.data.reading.options import Options
 from safari.data.samples import Samples
@@ -46,6 +47,7 @@ def read_arrays(
         check(once, "features", list(features), f"must name each of the {x.shape[1]} columns of x once")
         left = [place for place, name in enumerate(features) if name not in options.drop]
         x, features = x[:, left], tuple(features[place] for place in left)
+    warn_of_empty_columns(x, features, origin)
     name = "own" if origin == "the arrays" else Path(origin).stem
     return options.finish(Samples(x, numbers, labels, holder, clients, features, name, origin))
 
@@ -83,6 +85,7 @@ def read_npz(path: Path, options: Options) -> Samples:
     else:
         x = checked_x(x, options)
         y, labels = coded(series("y", y), options, path.name, options.labels)
+    warn_of_empty_columns(x, None, path.name)
     clients = None
     if client is not None and client.dtype.kind in "OSU":
         client, clients = coded(series("client", client), options, path.name)

@@ -11,7 +11,7 @@ import polars as pl
 
 from safari.data.reading.frames import read_frame
 from safari.data.reading.options import CLIENT, Options
-from safari.data.samples import Samples, check_known, numbered
+from safari.data.samples import Samples, numbered
 from safari.errors import InputError, check
 
 LONGEST_HEADER = 1 << 20
@@ -112,17 +112,17 @@ def read_table_file(path: Path, options: Options) -> Samples:
 def read_folder(folder: Path, options: Options) -> Samples:
     """The samples in a folder of files.
 
-    Each file holds one client, who is called as the file is, unless `options` name a column of clients or
-    want none: then the files are parts of one table.
+    Each file holds one client, who is called as the file is, unless `options` name a column of clients that
+    the files have, or want none: then the files are parts of one table.
     """
     files = {path.stem: path for path in table_files(folder)}
     check(len(files) == len(table_files(folder)), options.key, str(folder), "has two files of one name")
     clients = numbered(list(files))
     frames = {client: open_table(files[client], options) for client in clients}
     columns = list(dict.fromkeys(name for frame in frames.values() for name in frame.columns))
-    for name in () if options.extra else options.drop:
-        check_known("drop", name, columns, f"column of {folder.name}")
-    by_file = options.client is None
+    options.check_dropped(columns, folder.name)
+    # The files of clients need not say whose they are, though a test file of all clients does.
+    by_file = options.client is None or (isinstance(options.client, str) and options.client not in columns)
     inside = replace(options, extra=True)
     parts = [
         read_frame(
@@ -133,7 +133,7 @@ def read_folder(folder: Path, options: Options) -> Samples:
         )
         for client, frame in frames.items()
     ]
-    whole = joined(parts, folder.name, options)
+    whole = joined(parts, folder.name, replace(options, client=None) if by_file else options)
     if by_file:
         sizes = [len(part) for part in parts]
         holder = np.repeat(np.arange(len(clients), dtype=np.int32), sizes)
@@ -150,7 +150,9 @@ def joined(parts: list[Samples], name: str, options: Options) -> Samples:
     x, y = (np.concatenate([getattr(part, which) for part in alike]) for which in ("x", "y"))
     whole = replace(parts[0], x=x, y=y, labels=labels, client=None, clients=None, name=name, origin=name)
     if any(part.clients is None for part in parts):
-        hint = "is a column that not all files have; leave the key out if each file is a client"
+        hint = (
+            f"is a column that not all files of {name} have; each needs it, or none if each file is a client"
+        )
         check(not isinstance(options.client, str) or options.extra, "client", options.client, hint)
         return whole
     clients = numbered(list({client for part in parts for client in part.clients or ()}))

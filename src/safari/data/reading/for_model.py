@@ -7,10 +7,12 @@ import numpy as np
 import polars as pl
 
 from safari.data.reading.arrays import checked_x, load_arrays, series
+from safari.data.reading.empty import warn_of_empty_columns
 from safari.data.reading.files import FORMATS, open_table
 from safari.data.reading.frames import check_columns, coded, matrix
 from safari.data.reading.options import CLIENT, LABEL, Options
 from safari.data.reading.read import NPZ, as_frame
+from safari.data.samples import check_known
 from safari.errors import InputError, check
 
 Features = tuple[str, ...] | None
@@ -50,11 +52,16 @@ def samples_in(data: Any, features: Features, gaps: bool, key: str, origin: str)
     frame = as_frame(data)
     if frame is None:
         x = np.asarray(_array(data, "x", key, origin) if isinstance(data, dict) else data)
-        return checked_x(x, options) if len(x) else x.astype(np.float32)
+        x = checked_x(x, options) if len(x) else x.astype(np.float32)
+        warn_of_empty_columns(x, features, origin)
+        return x
     check_columns(frame.columns, key, origin)
     for name in features or ():
         check(name in frame.columns, key, origin, f"lacks column {name}, which the model needs")
-    return matrix(frame, features or frame.columns, options, origin)
+    names = features or frame.columns
+    x = matrix(frame, names, options, origin)
+    warn_of_empty_columns(x, names, origin)
+    return x
 
 
 def labels_in(data: Any, label: Any, names: tuple[str, ...], key: str, origin: str) -> np.ndarray:
@@ -62,7 +69,7 @@ def labels_in(data: Any, label: Any, names: tuple[str, ...], key: str, origin: s
 
     Args:
         data: what holds the samples.
-        label: the column of the labels (None: `label`); for an array, the labels themselves.
+        label: the column of the labels (None: `label`), or the labels themselves.
         names: the names of the classes.
         key: what the samples are called in messages.
         origin: where they come from, in messages.
@@ -71,13 +78,13 @@ def labels_in(data: Any, label: Any, names: tuple[str, ...], key: str, origin: s
         InputError: if there are none, or one is not among `names`.
     """
     frame, options = as_frame(data), Options(key=key)
-    if frame is not None:
-        hint = f"{origin} has no such column; it has {', '.join(frame.columns[:12])}"
+    if frame is not None and (label is None or isinstance(label, str)):
         column = LABEL if label is None else label
-        check(isinstance(column, str) and column in frame.columns, "label", column, hint)
+        check_known("label", column, frame.columns, f"column of {origin}")
         return coded(frame[column], options, origin, names)[0]
     y = np.asarray(_array(data, "y", key, origin) if isinstance(data, dict) else label)
-    check(y.ndim == 1, "label", f"array of shape {y.shape}", "must hold one label for each of the samples")
+    fine = y.ndim == 1 and (frame is None or len(y) == frame.height)
+    check(fine, "label", f"array of shape {y.shape}", "must hold one label for each of the samples")
     return coded(series("label", y), options, origin, names)[0]
 
 
@@ -86,7 +93,7 @@ def clients_in(data: Any, client: Any, key: str, origin: str) -> np.ndarray:
 
     Args:
         data: what holds the samples.
-        client: the column of the clients; for an array, the clients themselves.
+        client: the column of the clients, or the clients themselves.
         key: what the samples are called in messages.
         origin: where they come from, in messages.
 
@@ -94,9 +101,8 @@ def clients_in(data: Any, client: Any, key: str, origin: str) -> np.ndarray:
         InputError: if there are none.
     """
     frame, options = as_frame(data), Options(key=key)
-    if frame is not None:
-        hint = f"{origin} has no such column; it has {', '.join(frame.columns[:12])}"
-        check(isinstance(client, str) and client in frame.columns, "client", client, hint)
+    if frame is not None and isinstance(client, str):
+        check_known("client", client, frame.columns, f"column of {origin}")
         column = frame[client]
     else:
         column = series(

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from safari.data.dataset import MOST_CLASSES
+from safari.data.reading.empty import warn_of_empty_columns
 from safari.data.reading.options import Options
-from safari.data.samples import Samples, numbered
+from safari.data.samples import Samples, numbered, texts
 from safari.errors import InputError, check
 
 ABSENT = ("", "na", "n/a", "nan", "null", "none", "?", "-", "--", ".", "#n/a", "#div/0!", "#value!", "#num!")
@@ -47,6 +48,8 @@ def read_frame(frame: pl.DataFrame, options: Options, name: str, origin: str) ->
     )
     holder, clients = (None, None) if client is None else coded(frame[client], options, origin)
     x = matrix(frame, features, options, origin)
+    if options.key != "server":  # there it is refused further on: no mean is known
+        warn_of_empty_columns(x, features, origin)
     found = Samples(x, y, labels, holder, clients, tuple(features), name, origin)
     return options.finish(found)
 
@@ -117,7 +120,7 @@ def _as_texts(column: pl.Series, options: Options, origin: str) -> pl.Series:
 
 def matrix(frame: pl.DataFrame, features: Sequence[str], options: Options, origin: str) -> np.ndarray:
     """The features as float32, NaN where a value is missing and may be."""
-    columns = [_numbers(frame[name], options, origin) for name in features]
+    columns = [_numbers(frame, name, features, options, origin) for name in features]
     x = np.empty((frame.height, len(columns)), np.float32)
     for place, column in enumerate(columns):
         with np.errstate(over="ignore"):
@@ -134,8 +137,11 @@ def matrix(frame: pl.DataFrame, features: Sequence[str], options: Options, origi
     return x
 
 
-def _numbers(column: pl.Series, options: Options, origin: str) -> pl.Series:
+def _numbers(
+    frame: pl.DataFrame, name: str, features: Sequence[str], options: Options, origin: str
+) -> pl.Series:
     """A column of numbers; texts that are numbers count as such."""
+    column = frame[name]
     kind = column.dtype
     if kind.is_numeric() or kind in (pl.Boolean, pl.Null):
         return column.cast(pl.Float64) if kind == pl.Null else column
@@ -143,16 +149,30 @@ def _numbers(column: pl.Series, options: Options, origin: str) -> pl.Series:
         raise InputError(
             options.key, origin, f"column {column.name} holds {_kind(kind)}; {_without(column.name)}"
         )
-    texts = column.cast(pl.String).str.strip_chars()
-    texts = texts.set(texts.str.to_lowercase().is_in(list(ABSENT)), None)
+    texts = _present(column)
     numbers = texts.cast(pl.Float64, strict=False)
     broken = texts.is_not_null() & numbers.is_null()
     if broken.any():
         row = int(broken.arg_max() or 0) + 1
         said = f'holds the text "{texts[row - 1]}"; {_as_number(texts, texts[row - 1])}'
-        said += f", or {_without(column.name)}"
+        others = [one for one in features if one != name and _holds_texts(frame[one])]
+        said += f", or {_without(name, *others)}"
         _refuse(column.name, row, origin, options, said)
     return numbers
+
+
+def _present(column: pl.Series) -> pl.Series:
+    """A column of texts, null where what it holds marks a missing value."""
+    texts = column.cast(pl.String).str.strip_chars()
+    return texts.set(texts.str.to_lowercase().is_in(list(ABSENT)), None)
+
+
+def _holds_texts(column: pl.Series) -> bool:
+    """Whether nothing in a column is a number."""
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return False
+    texts = _present(column).drop_nulls()
+    return len(texts) > 0 and bool(texts.cast(pl.Float64, strict=False).is_null().all())
 
 
 def _as_number(texts: pl.Series, text: str) -> str:
@@ -171,8 +191,9 @@ def _refuse(column: str, row: int, origin: str, options: Options, what: str) -> 
     raise InputError(options.key, origin, f"column {column}, row {row} {what}")
 
 
-def _without(column: str) -> str:
-    return f'leave the column out with drop = ["{column}"]'
+def _without(*columns: str) -> str:
+    what = "the column" if len(columns) == 1 else "all columns of texts"
+    return f"leave {what} out with drop = {texts(columns)}"
 
 
 def _kind(kind: Any) -> str:

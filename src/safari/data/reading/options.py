@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from safari.data.samples import Missing, Samples, Scale, check_known
+from safari.data.samples import Missing, Samples, Scale, check_known, texts
 from safari.errors import check, check_choice
 
 LABEL, CLIENT = "label", "client"
@@ -14,7 +14,8 @@ class Options:
     """Which column holds the labels and which the clients, what is left out, what becomes of gaps.
 
     `key` is the argument or key that named the samples, for messages. Samples that go `with` others,
-    such as the server's, need no clients: theirs are not looked at.
+    such as the server's, need no clients: theirs are not looked at. Those have the columns `beside`, where
+    they have names, and `drop` may name a column that only a file `elsewhere` has.
     """
 
     label: str | None = None
@@ -25,6 +26,9 @@ class Options:
     scale: Scale | None = None
     key: str = "source"
     extra: bool = False
+    beside: tuple[str, ...] | None = None
+    beside_origin: str = ""
+    elsewhere: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.missing is not None:
@@ -35,9 +39,9 @@ class Options:
             once = len(self.labels) == len(set(self.labels)) > 1
             check(once, "labels", list(self.labels), "must be two names or more, each once")
 
-    def of_extra(self, key: str) -> "Options":
-        """The same for samples that go with those that were read by these: the server's, or the test set."""
-        return replace(self, key=key, extra=True)
+    def of_extra(self, key: str, source: Samples) -> "Options":
+        """The same for samples that go with `source`, which these read: the server's, or the test set."""
+        return replace(self, key=key, extra=True, beside=source.features, beside_origin=source.origin)
 
     def label_column(self, columns: Sequence[str], origin: str) -> str:
         """The column that holds the labels."""
@@ -60,15 +64,31 @@ class Options:
             )
         return CLIENT if self.client is not False and CLIENT in columns else None
 
+    def check_dropped(self, columns: Sequence[str], origin: str) -> None:
+        """Refuse to leave out what no file has."""
+        for name in () if self.extra else self.drop:
+            if name not in self.elsewhere:
+                check_known("drop", name, columns, f"column of {origin}")
+
     def feature_columns(self, columns: Sequence[str], taken: Sequence[str | None], origin: str) -> list[str]:
         """The columns that remain."""
+        self.check_dropped(columns, origin)
         for name in self.drop:
-            if not self.extra:
-                check_known("drop", name, columns, f"column of {origin}")
             check(name not in taken, "drop", name, "is the column of the labels or the clients")
         found = [name for name in columns if name not in taken and name not in self.drop]
         check(bool(found), self.key, origin, "has no column left for the features")
+        if self.beside is not None:
+            self._refuse_others([name for name in found if name not in self.beside], origin)
         return found
+
+    def _refuse_others(self, names: Sequence[str], origin: str) -> None:
+        """Columns that the samples beside these lack are refused before their values are looked at."""
+        if not names:
+            return
+        columns = f"column{'' if len(names) == 1 else 's'} {', '.join(names)}"
+        clients = f'write client = "{names[0]}" if that names the clients, or ' if self.client is None else ""
+        hint = f"{clients}leave {'it' if len(names) == 1 else 'them'} out with drop = {texts(names)}"
+        check(False, self.key, origin, f"has {columns}, which {self.beside_origin} lacks; {hint}")
 
     def finish(self, samples: Samples) -> Samples:
         """The samples with what these options say of them; `scale` by what they are, where it is not set."""

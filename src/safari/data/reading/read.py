@@ -45,7 +45,8 @@ def read(
         label: the column of the labels, texts or numbers (default: `label`). For an array the labels
             themselves.
         client: the column that says who holds a sample (default: `client`, where there is one); False if no
-            column does. For an array the clients themselves.
+            column does. In a folder with a file for each client, it is for the test file. For an array the
+            clients themselves.
         labels: the names of all classes, in order (default: those that occur).
         features: for an array: the names of its columns.
         drop: columns that are left out.
@@ -147,10 +148,17 @@ def names_clients(path: Path, client: str | bool | None) -> bool:
 
 def has_column(path: Path, name: str) -> bool:
     """Whether the table in a file has this column; False for a file that is no table, or cannot be read."""
+    return name in columns_in(path)
+
+
+def columns_in(path: Path) -> list[str]:
+    """The columns of the tables in a file or folder; none where there is no table, or it cannot be read."""
     try:
-        return path.suffix.lower() in FORMATS and name in _columns(path)
+        if path.is_dir():
+            return [name for file in table_files(path) for name in columns_in(file)]
+        return _columns(path) if path.suffix.lower() in FORMATS else []
     except (OSError, ValueError, pl.exceptions.PolarsError):
-        return False
+        return []
 
 
 def _columns(path: Path) -> list[str]:

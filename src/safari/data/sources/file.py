@@ -21,9 +21,9 @@ class File(Source):
         path: the path of the file or folder.
         label: the column of the labels, texts or numbers (not set: `label`).
         client: the column that says who holds a sample (not set: `client`, where there is one); `false` if no
-            column does.
+            column does. In a folder with a file for each client, it is for the other files that have it.
         labels: the names of all classes, in order (not set: those that occur).
-        drop: columns that are left out.
+        drop: columns that are left out, of this file and of those of the server and the test set.
         missing: `mean` lets the mean of the server's samples stand for missing values; they are refused
             otherwise.
         scale: `standard` makes every feature mean 0 and deviation 1 over the server's samples; `none` takes
