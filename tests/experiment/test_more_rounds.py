@@ -85,7 +85,8 @@ def stopped(tmp_path_factory):
     (folder / "spec.toml").write_text("")
     metric = f'train.metrics=["{folder}/own.py:errors"]'
     words = ["run", str(folder / "spec.toml"), *OVERRIDES, "train.rounds=200", "train.patience=2", metric]
-    return folder / "run", CliRunner().invoke(app, [*words, "--out", str(folder / "run")])
+    command = [*words, "--out", str(folder / "run")]
+    return folder / "run", CliRunner().invoke(app, command, env={"COLUMNS": "300"})
 
 
 def test_early_stopping_is_said(stopped):
