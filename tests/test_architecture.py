@@ -1,6 +1,9 @@
 """Arrows point down only: which room may import which."""
 
 import ast
+import re
+import sys
+import tomllib
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "safari"
@@ -86,3 +89,38 @@ def test_no_module_is_imported_that_only_one_system_has():
         if name in ONE_SYSTEM_ONLY
     ]
     assert not found
+
+
+DECLARED_AS = {
+    "PIL": "pillow", "dp_accounting": "dp-accounting", "markupsafe": "jinja2", "mlflow": "mlflow-skinny",
+    "prometheus_client": "prometheus-client", "sklearn": "scikit-learn", "tensorboardX": "tensorboardx",
+    "tomli_w": "tomli-w",
+}  # fmt: skip
+"""Distributions that are called otherwise than what is imported, or that need it themselves."""
+BROUGHT = {"torch"}
+"""What a user brings along: their model is of it."""
+FOR_FLEETS, NOT_FOR_USERS = "flower", {"flower", "dev", "test", "docs"}
+
+
+def test_every_import_is_of_a_package_that_is_declared():
+    """What other packages bring along by chance is not there for who installs safari alone."""
+    project = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"]]
+    wanted += [one for extra, some in extras.items() if extra not in NOT_FOR_USERS for one in some]
+    for path in SOURCE.rglob("*.py"):
+        there = wanted + (extras[FOR_FLEETS] if FOR_FLEETS in str(path.relative_to(SOURCE)) else [])
+        declared = {re.match(r"[\w.-]+", one)[0].lower() for one in there}
+        for name in set(foreign(path)) - BROUGHT:
+            assert DECLARED_AS.get(name, name) in declared, f"{path.name} imports {name}"
+
+
+def foreign(path: Path):
+    """The packages of others that a module imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        for name in (name.partition(".")[0] for name in names):
+            if name != "safari" and name not in sys.stdlib_module_names:
+                yield name

@@ -38,10 +38,9 @@ def refusal(error: OSError) -> str:
 
 def flushed() -> int:
     """Whether all is written that was printed: 0, or the exit code, once it was said why not."""
-    from click.utils import PacifyFlushWrapper
-
     try:
-        if isinstance(sys.stdout, PacifyFlushWrapper):  # click's word for a reader that left, said to nobody
+        # Click's word for a reader that left, said to nobody. Newer typers bring a click of their own along.
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         sys.stdout.flush()
     except OSError as error:
