@@ -60,8 +60,12 @@ def overhead(folder: Path, lanes: int) -> float:
     """Seconds of a run beside its training: from the first finished run to the last, a lane each."""
     times = sorted(file.stat().st_mtime for file in (folder / "finished").glob("[!.]*"))
     every = (times[-1] - times[0]) / (len(times) - 1)
-    trained = pl.read_parquet(folder / "results.parquet")["train_seconds"].median()
-    return every * lanes - trained
+    return every * lanes - training(folder)
+
+
+def training(folder: Path) -> float:
+    """Median seconds of training of a run."""
+    return pl.read_parquet(folder / "results.parquet")["train_seconds"].median()
 
 
 def numbers(folder: Path) -> pl.DataFrame:
@@ -139,6 +143,7 @@ def main() -> None:
             "equal_after_node_killed": numbers(lost).equals(numbers(local)),
             "driver_killed_after": kept,
             "equal_after_driver_resumed": numbers(resumed).equals(numbers(local)),
+            "training_milliseconds_per_run": round(1000 * training(whole), 1),
             "overhead_milliseconds_per_run_local": round(1000 * overhead(local, cores()), 1),
             "overhead_milliseconds_per_run_cluster": round(1000 * overhead(whole, NODES), 1),
             "empty_ray_task_milliseconds": round(1000 * empty, 1),

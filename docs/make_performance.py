@@ -138,7 +138,31 @@ def gpu_profile():
     return table(["", "measured"], rows) + f"\n\n{made(found['made'])}"
 
 
+def ray():
+    found = result("ray_cluster")
+    runs = found["runs"]
+
+    def same(key):
+        return "the same numbers" if found[key] else "OTHER NUMBERS"
+
+    rows = [
+        [f"{runs} runs on {found['nodes']} nodes", same("equal_to_local")],
+        [f"one node killed after {found['node_killed_after']} runs", same("equal_after_node_killed")],
+        [
+            f"the command killed after {found['driver_killed_after']} runs, then resumed",
+            same("equal_after_driver_resumed"),
+        ],
+        ["training of one run on the cluster", f"{found['training_milliseconds_per_run']:.0f} ms"],
+        ["overhead of a run on the cluster", f"{found['overhead_milliseconds_per_run_cluster']:.0f} ms"],
+        ["overhead of a run in one process", f"{found['overhead_milliseconds_per_run_local']:.0f} ms"],
+        ["a task of Ray's that does nothing", f"{found['empty_ray_task_milliseconds']:.1f} ms"],
+    ]
+    load = f"Load of the machine: {found['load'][0]:.1f}."
+    return table(["", "measured"], rows) + f"\n\n{made(found['made'])} {load}"
+
+
 TABLES = {"gpu": gpu, "gpu profile": gpu_profile, "scale": scale, "step": step, "startup": startup}
+TABLES |= {"ray": ray}
 TABLES |= {
     f"alternatives, {model}": partial(alternatives, model)
     for model in ("softmax regression", "convolutional network")
