@@ -86,8 +86,8 @@ MNIST_CLIENT, MNIST_ROUNDS = 640, 75
 """Where the paper has 5400 samples a client and 150 rounds: a table is thousands of runs."""
 
 CIFAR10_CLIENT, CIFAR10_ROUNDS = 1500, 150
-"""Where the paper has 5000 of each: 41 methods then take about 7 million steps a setting, and 1500 rounds of 4500
-samples 200 million."""
+"""Where the paper has 5000 of each: 41 methods then take about 7 million steps a setting; with 1500 rounds of
+4500 samples they take 200 million."""
 
 
 def _mnist(p: int, samples: int) -> Setting:
