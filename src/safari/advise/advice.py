@@ -1,7 +1,7 @@
 """From the pilot to a recommendation: what is better than the user's own spec, and how sure that is."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -19,8 +19,11 @@ FEW = 5 * FOLDS
 """A class of which the server has fewer samples is hard to judge by."""
 SIZE_FACTORS = (0.25, 4.0)
 OWN, FEDAVG = Arm(), Arm("fedavg")
+AFTER_EVERY = Arm("clg-sgd", clients="scaffold", deliver="average")
+"""The form of server assistance that the league found best: a server round after every client round, SCAFFOLD's
+clients, the average of the models."""
 COUNTED_RUNS = (
-    FIRST_FOLDS * ((len(QS) + 1) * len(STEP_SHARES) + 2)
+    FIRST_FOLDS * ((len(QS) + 2) * len(STEP_SHARES) + 2)
     + (FOLDS - FIRST_FOLDS) * (FINALISTS + 3)
     + FOLDS * len(SIZE_FACTORS)
 )
@@ -104,6 +107,7 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
     pilot.set_rounds(ground, COUNTED_RUNS)
     steps = sorted({max(1, round(share * ground.local_steps)) for share in STEP_SHARES})
     assisted = [Arm("safari", q, count) for q in QS for count in steps]
+    assisted += [replace(AFTER_EVERY, steps=count) for count in steps]
     alone = [Arm("server-only", steps=count) for count in steps]
     tried = [FEDAVG, *alone, *assisted]
     pilot.train([OWN, *tried], range(FIRST_FOLDS))
@@ -135,7 +139,7 @@ def _sizes(pilot: Pilot, best: Arm, ground: Ground, tried: int) -> dict[int, tup
     if pilot.server_is_given or pilot.seconds_left <= 0:
         return {}
     arms = [
-        Arm(best.name, best.q, best.steps, max(FOLDS, round(factor * ground.server_samples)))
+        replace(best, server_samples=max(FOLDS, round(factor * ground.server_samples)))
         for factor in SIZE_FACTORS
     ]
     possible = [arm for arm in arms if pilot.can_train(arm)]
@@ -154,6 +158,8 @@ def named(arm: Arm) -> str:
     if arm == FEDAVG:
         return "FedAvg"
     plural = "" if arm.steps == 1 else "s"
+    if arm.name == AFTER_EVERY.name:
+        return f"{arm.name} with {arm.clients} clients, averaged models and {arm.steps} server step{plural} a round"
     if arm.name == "safari":
         return f"SAFARI with q = {arm.q:g} and {arm.steps} server step{plural} a round"
     return f"server-only training with {arm.steps} step{plural} a round"

@@ -39,7 +39,7 @@ Sweep = Callable[[SweepSpec, Path], pl.DataFrame]
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to train: an algorithm, and for SAFARI its q, steps and server samples.
+    """One way to train: an algorithm, its q, server steps and server samples, its clients, what it delivers.
 
     Without a name it is the spec as the user wrote it.
     """
@@ -48,6 +48,8 @@ class Arm:
     q: float | None = None
     steps: int | None = None
     server_samples: int | None = None
+    clients: str | None = None
+    deliver: str | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -56,6 +58,8 @@ class Arm:
             "algorithm.q": self.q,
             "algorithm.server.steps": self.steps,
             "data.server.samples": self.server_samples,
+            "algorithm.clients.name": self.clients,
+            "train.deliver": self.deliver,
         }
         return {key: value for key, value in keys.items() if value is not None}
 

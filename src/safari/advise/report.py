@@ -1,6 +1,7 @@
 """The report page of an advice, from what `safari advise` left in its folder."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def _advised(directory: Path, found: dict[str, Any]) -> Advised:
 
 
 def _tried(row: dict[str, Any]) -> Tried:
-    arm = Arm(*(row[name] for name in ("name", "q", "steps", "server_samples")))
+    arm = Arm(**{one.name: row.get(one.name) for one in fields(Arm)})
     gain = row["over_own"]
     return Tried(named(arm), arm.name, _estimate(row), None if gain is None else _estimate(gain))
 
