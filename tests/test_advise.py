@@ -57,15 +57,18 @@ def advice_on(tmp_path, text, *options):
 def test_who_trains_without_the_missing_digits_is_told_to_use_the_server(tmp_path):
     shown, found = advice_on(tmp_path, MISSING + COMMON + 'name = "fedavg"\n')
     assert found["verdict"].startswith("Change your spec: ")
-    assert found["recommended"][0] in ("algorithm.name=safari", "algorithm.name=server-only")
+    helps = ("safari", "server-only", "clg-sgd")
+    assert found["recommended"][0] in {f"algorithm.name={name}" for name in helps}
     assert shlex.join(["safari", "run", f"{tmp_path}/spec.toml", *found["recommended"]]) in shown
     assert "The server's samples help" in shown
+    forms = [one for one in found["measured"]["scores"] if one["clients"] == "scaffold"]
+    assert {one["deliver"] for one in forms} == {"average"}
 
 
 def test_where_clients_are_alike_nothing_is_gained_and_it_says_so(tmp_path):
     shown, found = advice_on(tmp_path, ALIKE + COMMON)
     assert found["verdict"] == (
-        "Keep your spec: none of 11 other settings is better by balanced accuracy beyond doubt."
+        "Keep your spec: none of 13 other settings is better by balanced accuracy beyond doubt."
     )
     assert found["recommended"] == []
     assert f"safari run {tmp_path}/spec.toml\n" in shown

@@ -20,8 +20,8 @@ FEW = 5 * FOLDS
 SIZE_FACTORS = (0.25, 4.0)
 OWN, FEDAVG = Arm(), Arm("fedavg")
 AFTER_EVERY = Arm("clg-sgd", clients="scaffold", deliver="average")
-"""The form of server assistance that the league found best: a server round after every client round, SCAFFOLD's
-clients, the average of the models."""
+"""SAFARI's best form in the league: a server round after every client round, SCAFFOLD's clients, the average
+of the models."""
 COUNTED_RUNS = (
     FIRST_FOLDS * ((len(QS) + 2) * len(STEP_SHARES) + 2)
     + (FOLDS - FIRST_FOLDS) * (FINALISTS + 3)
@@ -41,6 +41,7 @@ class Advice:
     over_own: dict[Arm, Estimate]
     server_only: Arm
     best: Arm
+    with_server: Arm
     over_fedavg: Estimate
     over_server: Estimate
     sizes: dict[int, tuple[Estimate, Estimate]]
@@ -77,7 +78,7 @@ class Advice:
                 {**asdict(arm), **asdict(found), "over_own": _plain(self.over_own.get(arm))}
                 for arm, found in self.scores.items()
             ],
-            "safari_over_fedavg": asdict(self.over_fedavg),
+            "with_server_over_fedavg": asdict(self.over_fedavg),
             "safari_over_server_only": asdict(self.over_server),
             "server_samples": {
                 size: {**asdict(score), "over_own_size": asdict(gain)}
@@ -116,6 +117,7 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
     finalists = [FEDAVG, server_only, *ranked[:FINALISTS]]
     pilot.train([OWN, *finalists], range(FOLDS))
     best = max(ranked[:FINALISTS], key=lambda arm: pilot.goal.sign * pilot.score(arm).mean)
+    with_server = max(finalists[1:], key=lambda arm: pilot.gain(arm, FEDAVG, len(tried)).low)
     sizes = _sizes(pilot, best, ground, len(tried))
     return Advice(
         goal=pilot.goal,
@@ -126,7 +128,8 @@ def advise(pilot: Pilot, observed: pl.DataFrame | None = None) -> Advice:
         over_own={arm: pilot.gain(arm, OWN, len(tried)) for arm in finalists},
         server_only=server_only,
         best=best,
-        over_fedavg=pilot.gain(best, FEDAVG, len(tried)),
+        with_server=with_server,
+        over_fedavg=pilot.gain(with_server, FEDAVG, len(tried)),
         over_server=pilot.gain(best, server_only, len(tried)),
         sizes=sizes,
         seconds=began - pilot.seconds_left,
@@ -159,7 +162,8 @@ def named(arm: Arm) -> str:
         return "FedAvg"
     plural = "" if arm.steps == 1 else "s"
     if arm.name == AFTER_EVERY.name:
-        return f"{arm.name} with {arm.clients} clients, averaged models and {arm.steps} server step{plural} a round"
+        form = f"{arm.name} with {arm.clients} clients, averaged models"
+        return f"{form} and {arm.steps} server step{plural} a round"
     if arm.name == "safari":
         return f"SAFARI with q = {arm.q:g} and {arm.steps} server step{plural} a round"
     return f"server-only training with {arm.steps} step{plural} a round"
@@ -169,23 +173,21 @@ def reasons(advice: Advice) -> list[str]:
     """Sentences: what was measured, and what follows."""
     return [
         _coverage_words(advice.ground),
-        _against("The server's samples", "FedAvg", advice.over_fedavg, advice),
-        _against("The clients", "server-only training", advice.over_server, advice),
+        _against("The server's samples", advice.with_server, "FedAvg", advice.over_fedavg, advice.goal),
+        _against("The clients", advice.best, "server-only training", advice.over_server, advice.goal),
         *_size_words(advice),
         *_sure(advice),
         _bias_words(advice.ground),
     ]
 
 
-def _against(what: str, other: str, gain: Estimate, advice: Advice) -> str:
-    points = _points(gain, advice.goal)
+def _against(what: str, arm: Arm, other: str, gain: Estimate, goal: Goal) -> str:
+    points = _points(gain, goal)
     if gain.low > 0:
-        found = f"{what} help: {named(advice.best)} beats {other} by {points}."
-    elif gain.high < 0:
-        found = f"{what} do harm: {named(advice.best)} is {points} against {other}."
-    else:
-        found = f"{what} make no difference that {gain.count} folds can show: {points} against {other}."
-    return found
+        return f"{what} help: {named(arm)} beats {other} by {points}."
+    if gain.high < 0:
+        return f"{what} do harm: {named(arm)} is {points} against {other}."
+    return f"{what} make no difference that {gain.count} folds can show: {points} against {other}."
 
 
 def _coverage_words(ground: Ground) -> str:
