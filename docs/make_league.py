@@ -5,6 +5,7 @@ need: python docs/make_league.py add DIRECTORY. Its spec.toml says by which comm
 machine and when.
 """
 
+import json
 import re
 import shutil
 import sys
@@ -24,6 +25,7 @@ OUT = re.compile(r" --out \S+| --quiet")
 """Where somebody's machine put the directory is nobody else's concern."""
 FOLDER = Path(__file__).parent / "league"
 PAGE = Path(__file__).with_name("league.md")
+DEFAULTS = FOLDER.parents[1] / "benchmarks" / "results" / "forms.json"
 HEAD = f"""# The league
 
 Every method of safari, and SAFARI among them, on the same federations, tuned alike. `python
@@ -67,6 +69,16 @@ paper's form, bold where its interval excludes zero.
 
 """
 
+ABOUT_DEFAULTS = """\
+### With one set of defaults
+
+Tuning takes sixty runs for one federation. So each form was also given one set of defaults for all
+settings: the point of its grid whose held-out score, averaged over the settings, is the highest. Rates are
+multiples of a setting's own. Then every form trained with its defaults everywhere, and the test set was
+looked at once.
+
+"""
+
 MISSING = """\
 `cifar10` and `fedawe` need a GPU. `fedawe` redoes table 2 of Xiang et al. (NeurIPS 2024) with the paper's
 network, schedule, rates and availability, and tunes nothing; what the paper printed stands in
@@ -81,7 +93,7 @@ def league() -> str:
     """The page."""
     found = [read_league(FOLDER / key) for key in SETTINGS if (FOLDER / key).is_dir()]
     tables = {one.settings[0].key: (one, rows_of(one, one.settings[0].key)) for one in found}
-    parts = [HEAD, *losses(tables), *forms(tables)]
+    parts = [HEAD, *losses(tables), *forms(tables), *with_defaults()]
     for key, (one, rows) in tables.items():
         parts += section(key, one, rows)
     return "".join([*parts, *missing(tables)])
@@ -127,6 +139,64 @@ def forms(tables: dict[str, tuple[League, list[Row]]]) -> Iterator[str]:
         [(label, *(tested(by_form[key].get(label)) for key in known)) for label in labels],
         "On the test set: balanced accuracy, and difference to `safari`",
     )
+
+
+def with_defaults() -> Iterator[str]:
+    """SAFARI's forms, each with one set of defaults in all settings."""
+    if not DEFAULTS.exists():
+        return
+    found = json.loads(DEFAULTS.read_text())
+    forms = sorted(found["forms"].items(), key=lambda pair: -pair[1]["held_out"])
+    settings = found["settings"]
+    yield ABOUT_DEFAULTS
+    shown = [(label, in_words(one["defaults"]), f"{one['held_out']:.1f}") for label, one in forms]
+    yield from table(
+        ("form", "defaults", "held-out score"), shown, f"Defaults, chosen over {len(settings)} settings"
+    )
+    columns = ("setting", *(label for label, _ in forms))
+    rows = [
+        (key, *(beside_the_best(of["forms"][label]) for label, _ in forms)) for key, of in settings.items()
+    ]
+    yield from table(
+        columns,
+        rows,
+        "On the test set: balanced accuracy with these defaults, and the difference to the best form of the "
+        "setting, bold where the interval lies below zero",
+    )
+    yield from verdict(forms[0][0], {key: of["forms"] for key, of in settings.items()})
+    made = found["made"]
+    yield f"\n`{made['command']}`, commit {made['commit']}, {made['date'][:10]}, {made['machine']}.\n"
+
+
+def verdict(first: str, settings: dict[str, dict]) -> Iterator[str]:
+    """Whether the form that held-out samples put first is so on the test set."""
+    worse = [key for key, of in settings.items() if not of[first]["within_best"]]
+    rest = f"; it is worse in {', '.join(worse)}" if worse else ""
+    yield (
+        f"By held-out samples `{first}` is first. On the test set it is the best form, or not worse than the "
+        f"best by an interval, in {len(settings) - len(worse)} of {len(settings)} settings{rest}. "
+    )
+    apart = {key: of[first]["less_safari"] for key, of in settings.items()}
+    above = [key for key, one in apart.items() if one["low"] > 0]
+    below = [key for key, one in apart.items() if one["high"] < 0]
+    rest = f" ({', '.join(below)})" if below else ""
+    yield (
+        "It beats the paper's form, whose defaults were chosen in the same way, by an interval above zero in "
+        f"{len(above)} settings, and is worse by one in {len(below)}{rest}.\n"
+    )
+
+
+def in_words(defaults: dict[str, str]) -> str:
+    """The keys without the table that they stand in."""
+    return ", ".join(f"{path.removeprefix('algorithm.')} {value}" for path, value in defaults.items())
+
+
+def beside_the_best(found: dict) -> str:
+    score, apart = found["score"]["mean"], found["less_best"]
+    if apart["mean"] == 0:
+        return f"{score:.1f} (best)"
+    bold = "**" if not found["within_best"] else ""
+    return f"{bold}{score:.1f} ({apart['mean']:+.1f}, {apart['low']:+.1f} to {apart['high']:+.1f}){bold}"
 
 
 def mean_rank(label: str, scores: dict[str, dict[str, float | None]]) -> float:
