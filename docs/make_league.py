@@ -21,7 +21,7 @@ from safari.league.plan import FOLDS
 from safari.league.table import Row, rivals, rows_of
 from safari.league.terminal import COSTS, costs_of, findings, gives, gives_of, interval, where_safari_loses
 
-OUT = re.compile(r" --out \S+| --quiet")
+OUT = re.compile(r" --out [^\s\"]+| --quiet")
 """Where somebody's machine put the directory is nobody else's concern."""
 FOLDER = Path(__file__).parent / "league"
 PAGE = Path(__file__).with_name("league.md")
