@@ -19,7 +19,6 @@ import contextlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -33,7 +32,7 @@ sys.path.insert(0, str(ROOT / "tests" / "fleet"))
 
 import numpy as np  # noqa: E402
 import polars as pl  # noqa: E402
-from fleet_processes import NAUGHTY, Fleet, Started, deployed, wait_for  # noqa: E402
+from fleet_processes import BIN, NAUGHTY, Fleet, Started, deployed, environment, wait_for  # noqa: E402
 from safetensors.numpy import load_file  # noqa: E402
 
 from safari.experiment.versions import provenance  # noqa: E402
@@ -68,16 +67,17 @@ class Trial:
         self.run.wait()
 
     def again(self) -> None:
-        """`flwr run` once more, as an operator does, once the SuperLink listens."""
+        """`flwr run` once more, as an operator does, once the SuperLink answers."""
         self.stop_following()
-        wait_for(self.listening, self.fleet.said)
+        wait_for(self.answering, self.fleet.said)
         self.found.append(self.saved)
         self.start()
 
-    def listening(self) -> bool:
-        host, _, port = self.fleet.address().partition(":")
-        with socket.socket() as probe:
-            return probe.connect_ex((host, int(port))) == 0
+    def answering(self) -> bool:
+        """On a busy machine a SuperLink listens before it answers."""
+        home = {"FLWR_HOME": str(self.fleet.work / "flwr"), "FLWR_TELEMETRY_ENABLED": "0"}
+        done = subprocess.run([BIN / "flwr", "list", "deploy"], env=environment(**home), capture_output=True)
+        return done.returncode == 0
 
     def resumed(self) -> list[int]:
         """The rounds after which the runs went on that were started again; 0 if one began anew."""
