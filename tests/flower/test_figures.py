@@ -27,6 +27,8 @@ def test_the_docs_say_what_a_round_costs_with_a_hundred_clients():
     ):
         cells = [cell for one in found for cell in (shown(one[name]["median"]), rise(one[name]))]
         assert f"| {' | '.join([words, *cells])} |" in DOCS
+    saving = found[1]["client checkpoint_cpu"]
+    assert f"| processor time of saving | | | {1e3 * saving['median']:.0f} ms | {rise(saving)} |" in DOCS
     time = found[0]["client seconds"]
     assert f"| time | {time['median']:.2f} s | {rise(time)} | | |" in DOCS
     assert f"{result('fleet')['bytes_down_client_round']:,.0f} bytes are sent" in DOCS
