@@ -4,6 +4,10 @@ import json
 import statistics
 from pathlib import Path
 
+import numpy as np
+
+from safari.flower.tables import PART
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "flower.md").read_text()
 DOCS = (ROOT / "docs" / "flower-operations.md").read_text()
@@ -32,6 +36,19 @@ def test_the_docs_say_what_a_round_costs_with_a_hundred_clients():
     time = found[0]["client seconds"]
     assert f"| time | {time['median']:.2f} s | {rise(time)} | | |" in DOCS
     assert f"{result('fleet')['bytes_down_client_round']:,.0f} bytes are sent" in DOCS
+
+
+def test_saving_does_not_grow_with_the_number_of_the_round():
+    """It follows how many rows the newest file of events has, which is written anew until it is full."""
+    rounds = result("fleet-in-process")["by_round"]
+    client = [number for number, kind in enumerate(rounds["kind"]) if kind == "client"]
+    rows = np.cumsum([2 * rounds["answered"][number] for number in client]) % PART
+    known = np.column_stack([np.ones(len(client)), rows / PART, np.array(client) / len(rounds["kind"])])
+    spent = 1e3 * np.array([rounds["checkpoint_cpu"][number] for number in client])
+    empty, full, grown = np.linalg.lstsq(known, spent, rcond=None)[0]
+    assert f"{empty:.0f} ms with an empty one, {full:.0f} ms more with a full one" in " ".join(DOCS.split())
+    assert abs(grown) < 0.5
+    assert "adds less than half a millisecond over all 200 rounds" in " ".join(DOCS.split())
 
 
 def fault_line(row: dict) -> str:
