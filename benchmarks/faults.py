@@ -2,10 +2,13 @@
 
 A SuperLink and two SuperNodes on loopback (tests/fleet/naughty: a client pulls the model to its number, the
 server to 9). After round 3 of 6 a fault strikes while round 4 is under way; then what died is started again
-by the command that it was started with, and the run, where it died, by `flwr run`. Each row holds
+by the command that it was started with, and the run, where it died, by `flwr run`. Every fault has a fleet of
+its own. Each row holds
 
 saved      the last round that was in the checkpoint when the fault struck
-resumed    the round after which the run went on; rounds_lost, saved rounds that had to be done again
+resumed    the rounds after which it went on, one for each `flwr run` that was needed
+lost       saved rounds that had to be done again
+short      client rounds without all nodes; replaced: those without any, in which the server trained
 seconds    from the fault, repairs included, until the next round was over
 equal      whether the model after the last round is that of the undisturbed run, bit for bit
 follows    whether it is what the log says: the average of those who answered, round by round
@@ -16,13 +19,12 @@ import contextlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +32,7 @@ sys.path.insert(0, str(ROOT / "tests" / "fleet"))
 
 import numpy as np  # noqa: E402
 import polars as pl  # noqa: E402
-from fleet_processes import NAUGHTY, Fleet, Started, deployed, wait_for  # noqa: E402
+from fleet_processes import BIN, NAUGHTY, Fleet, Started, deployed, environment, wait_for  # noqa: E402
 from safetensors.numpy import load_file  # noqa: E402
 
 from safari.experiment.versions import provenance  # noqa: E402
@@ -40,7 +42,7 @@ NODES = ("7", "8")
 CONFIG = {"q": 0.7, "goal": 9.0, "deadline": 120.0}
 RESULT = ROOT / "benchmarks" / "results" / "faults.json"
 CLOCK = ROOT / "benchmarks" / "step_clock.c"
-HOUR = 3600
+HOUR, SOON = 3600, 20
 LINK, NODE, SERVER = "flower-superlink", "flower-supernode", "flwr-serverapp"
 
 
@@ -51,9 +53,12 @@ class Trial:
     fleet: Fleet
     state: Path
     run: subprocess.Popen | None = None
+    logs: list[Path] = field(default_factory=list)
+    found: list[int] = field(default_factory=list)
 
     def start(self) -> None:
         self.run = self.fleet.start(NAUGHTY, rounds=ROUNDS, checkpoint=str(self.state), **CONFIG)
+        self.logs.append(self.fleet.log)
 
     def stop_following(self) -> None:
         """End the `flwr run` that follows a run which is no more."""
@@ -62,15 +67,22 @@ class Trial:
         self.run.wait()
 
     def again(self) -> None:
-        """`flwr run` once more, as an operator does, once the SuperLink listens."""
+        """`flwr run` once more, as an operator does, once the SuperLink answers."""
         self.stop_following()
-        wait_for(self.listening, self.fleet.said)
+        wait_for(self.answering, self.fleet.said)
+        self.found.append(self.saved)
         self.start()
 
-    def listening(self) -> bool:
-        host, _, port = self.fleet.address().partition(":")
-        with socket.socket() as probe:
-            return probe.connect_ex((host, int(port))) == 0
+    def answering(self) -> bool:
+        """On a busy machine a SuperLink listens before it answers."""
+        home = {"FLWR_HOME": str(self.fleet.work / "flwr"), "FLWR_TELEMETRY_ENABLED": "0"}
+        done = subprocess.run([BIN / "flwr", "list", "deploy"], env=environment(**home), capture_output=True)
+        return done.returncode == 0
+
+    def resumed(self) -> list[int]:
+        """The rounds after which the runs went on that were started again; 0 if one began anew."""
+        found = [re.search(r"going on after round (\d+)", log.read_text()) for log in self.logs[1:]]
+        return [int(one.group(1)) if one else 0 for one in found]
 
     @property
     def saved(self) -> int:
@@ -137,16 +149,26 @@ def truncated(trial: Trial) -> None:
     trial.again()
 
 
-def step_clock(trial: Trial, seconds: int) -> None:
+def set_clock(trial: Trial, seconds: int) -> None:
+    """Where the SuperLink ends the run over it, the operator starts the run again."""
+    before = trial.saved
+    assert trial.run is not None
     (trial.fleet.work.parent / "clock").write_text(str(seconds))
+    wait_for(lambda: trial.saved > before or trial.run.poll() is not None, trial.fleet.said)
+    if trial.saved == before:
+        trial.again()
 
 
 def clock_forward(trial: Trial) -> None:
-    step_clock(trial, HOUR)
+    set_clock(trial, HOUR)
+
+
+def clock_a_little_forward(trial: Trial) -> None:
+    set_clock(trial, SOON)
 
 
 def clock_back(trial: Trial) -> None:
-    step_clock(trial, -HOUR)
+    set_clock(trial, -HOUR)
 
 
 def wait_for_round(trial: Trial, number: int) -> None:
@@ -171,27 +193,28 @@ def measured(trial: Trial, name: str, fault: Callable[[Trial], None]) -> tuple[d
     trial.start()
     wait_for_round(trial, STRUCK)
     saved, began = trial.saved, time.monotonic()
-    first = trial.fleet.log
     fault(trial)
     if fault is not none:
         wait_for(lambda: trial.saved > saved, trial.fleet.said)
     seconds = time.monotonic() - began
     assert trial.run is not None
-    log = trial.fleet.finish(trial.run, trial.state)
-    found = re.search(r"going on after round (\d+)", log)
-    resumed = int(found.group(1)) if found else saved
+    trial.fleet.finish(trial.run, trial.state)
+    resumed = trial.resumed()
+    log = "".join(file.read_text() for file in trial.logs)
     history = pl.read_parquet(trial.state / "metrics.parquet")
     assert history["round"].to_list() == list(range(1, ROUNDS + 1))
     last = trial.state / "checkpoint" / f"round-{ROUNDS:08d}"
     model = load_file(last / "state.safetensors")["model:w"]
-    said = re.findall(
-        r"(?:safari: round \d+: client .*|safari: \S*checkpoint.*|checkpoint = .*)", first.read_text() + log
-    )
+    replaced = pl.read_parquet(trial.state / "events.parquet").filter(pl.col("event") == "replaced")
+    short = history.filter((pl.col("kind") == "client") & (pl.col("reported").list.len() < len(NODES)))
+    said = re.findall(r"(?:safari: round \d+: client .*|safari: \S*checkpoint.*|checkpoint = .*)", log)
     row = {
         "fault": name,
         "saved": saved,
         "resumed": resumed,
-        "rounds_lost": max(saved - resumed, 0),
+        "lost": sum(max(was - now, 0) for was, now in zip(trial.found, resumed, strict=True)),
+        "short": len(short) + len(replaced),
+        "replaced": len(replaced),
         "seconds": round(seconds, 1),
         "follows": follows_its_log(trial.state, model),
         "said": list(dict.fromkeys(line.replace(str(trial.state), "STATE") for line in said))[:4],
@@ -205,6 +228,7 @@ FAULTS = {
     "kill -9 of the SuperLink": superlink,
     "full disk": full_disk,
     "truncated checkpoint": truncated,
+    "clock 20 seconds forward": clock_a_little_forward,
     "clock an hour forward": clock_forward,
     "clock an hour back": clock_back,
     "kill -9 of a node": node,
@@ -225,26 +249,29 @@ def small_disk(place: Path) -> Iterator[None]:
 
 
 def rows(names: Iterable[str], work: Path) -> Iterator[dict]:
-    """A row for each fault, all on one fleet whose wall clock can be set."""
-    clock = work / "clock"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", work / "clock.so", CLOCK, "-ldl"], check=True)
-    faked = {"LD_PRELOAD": str(work / "clock.so"), "STEP_CLOCK": str(clock)}
-    only = " ".join(NODES)
-    undisturbed = None
-    with deployed(NAUGHTY, work / "fleet", "--nodes", "10", "--only", only, **faked) as fleet:
-        for number, name in enumerate(names):
-            clock.write_text("0")
-            state = work / f"state-{number}"
+    """A row for each fault, each on a fleet of its own whose wall clock can be set."""
+    library, undisturbed = work / "clock.so", None
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, CLOCK, "-ldl"], check=True)
+    for number, name in enumerate(names):
+        place = work / str(number)
+        state, clock = place / "state", place / "clock"
+        place.mkdir()
+        clock.write_text("0")
+        faked = {"LD_PRELOAD": str(library), "STEP_CLOCK": str(clock)}
+        disk = small_disk(state) if FAULTS[name] is full_disk else contextlib.nullcontext()
+        with (
+            deployed(NAUGHTY, place / "fleet", "--nodes", "10", "--only", " ".join(NODES), **faked) as fleet,
+            disk,
+        ):
             trial = Trial(fleet, state)
-            with small_disk(state) if FAULTS[name] is full_disk else contextlib.nullcontext():
-                try:
-                    row, model = measured(trial, name, FAULTS[name])
-                except AssertionError as error:  # what was promised did not happen: that is a result
-                    trial.stop_following()
-                    yield {"fault": name, "failed": str(error)[-2000:]}
-                    continue
-            undisturbed = model if undisturbed is None else undisturbed
-            yield {**row, "equal": bool((model == undisturbed).all())}
+            try:
+                row, model = measured(trial, name, FAULTS[name])
+            except AssertionError as error:  # what was promised did not happen: that is a result
+                trial.stop_following()
+                yield {"fault": name, "failed": str(error)[-2000:]}
+                continue
+        undisturbed = model if undisturbed is None else undisturbed
+        yield {**row, "equal": bool((model == undisturbed).all())}
 
 
 def keep(row: dict) -> None:
