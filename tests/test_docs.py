@@ -52,6 +52,13 @@ def test_the_league_page_shows_the_committed_results():
     assert (ROOT / "docs" / "league.md").read_text() == league(), "run: python docs/make_league.py"
 
 
+def test_the_page_of_flowers_examples_shows_the_committed_results():
+    sys.path.insert(0, str(ROOT / "docs"))
+    from make_flower_examples import PAGE, page
+
+    assert PAGE.read_text() == page(), "run: python docs/make_flower_examples.py"
+
+
 def test_the_reproduction_page_shows_the_committed_results():
     sys.path.insert(0, str(ROOT / "docs"))
     from make_reproduction import reproduction

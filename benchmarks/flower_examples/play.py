@@ -1,13 +1,20 @@
-"""One of Flower's example apps, played in one process: python play.py APP CLIENTS SEED KEY=VALUE...
+"""One of Flower's example apps, played in this process; run.py does so many times in one.
 
-APP is the folder of the app. Its ServerApp and ClientApp run as they are; the messages are Flower's, without
-its transport. In the end the model that the app left in the working directory is scored on the test set; the
-last line that is printed is its accuracy.
+The app's ServerApp and ClientApp run as they are; the messages are Flower's, without its transport. In the
+end the model that the app left in the working directory is scored on the test set.
+
+The JAX app builds its first state anew for every client, and JAX then compiles anew; here the state is built
+once for each learning rate. It depends on nothing else and is never altered.
 """
 
+import contextlib
+import functools
+import os
 import random
 import sys
+import tempfile
 import tomllib
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -51,32 +58,50 @@ def sklearn(task) -> float:
 SCORES = {"pytorchexample": pytorch, "jaxexample": jax, "sklearnexample": sklearn}
 
 
-def main(folder: Path, clients: int, seed: int, given: list[str]) -> None:
+@contextlib.contextmanager
+def modules_of(folder: Path, package: str) -> Iterator[None]:
+    """The app can be imported, and is forgotten afterwards: the next run begins as in a new process."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in [name for name in sys.modules if name.split(".")[0] == package]:
+            del sys.modules[name]
+
+
+def seed_everything(seed: int, folder: Path) -> None:
     np.random.seed(seed)
     random.seed(seed)  # Flower shuffles the nodes by it
     if "pytorch" in folder.name:
         import torch
 
         torch.manual_seed(seed)
-    sys.path.insert(0, str(folder))
+
+
+def play(folder: Path, data: Path, clients: int, seed: int, given: dict[str, float]) -> float:
+    """The accuracy of the app in `folder`, whose first `clients` clients are there."""
+    os.environ["FLOWER_EXAMPLES_DATA"] = str(data)
+    flwr_datasets.table.cache_clear()
     told = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["flwr"]["app"]
-    config = dict(told["config"]) | {key: float(value) for key, value in (one.split("=") for one in given)}
-    config["num-server-rounds"] = int(config["num-server-rounds"])
+    config = {**told["config"], **given}
     package = told["components"]["serverapp"].split(".")[0]
-    server, client = (import_module(f"{package}.{side}_app").app for side in ("server", "client"))
+    seed_everything(seed, folder)
+    with modules_of(folder, package), tempfile.TemporaryDirectory() as work, contextlib.chdir(work):
+        task = import_module(f"{package}.task")
+        if package == "jaxexample":
+            task.create_train_state = functools.cache(task.create_train_state)
+        server, client = (import_module(f"{package}.{side}_app").app for side in ("server", "client"))
 
-    def answer(message, context):
-        context.run_config = config
-        return client(message, context)
+        def answer(message, context):
+            context.run_config = config
+            return client(message, context)
 
-    nodes = {
-        100 + number: {"partition-id": number, "num-partitions": PARTITIONS} for number in range(clients)
-    }
-    SafariStrategy.__init__.__kwdefaults__["round_deadline"] = 1e6  # nobody is late on a busy machine
-    context = Context(run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config=config)
-    server(LocalGrid(answer, nodes), context)
-    print(SCORES[package](import_module(f"{package}.task")))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
+        nodes = {
+            100 + number: {"partition-id": number, "num-partitions": PARTITIONS} for number in range(clients)
+        }
+        # Nobody is late on a busy machine, and nobody connects later than at the start.
+        SafariStrategy.__init__.__kwdefaults__.update(round_deadline=1e6, start_deadline=0.0)
+        context = Context(run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config=config)
+        server(LocalGrid(answer, nodes), context)
+        return SCORES[package](task)

@@ -1,6 +1,7 @@
 """Flower's own example apps with and without SAFARI: python benchmarks/flower_examples/run.py FLOWER
 
-FLOWER is a checkout of Flower's repository. Its apps run as they are; `standin` takes the place of the
+FLOWER is a checkout of Flower's repository, or a folder with these apps and a COMMITS.json, which names the
+commit of every file. The apps run as they are; `standin` takes the place of the
 packages that would download data. quickstart-pytorch (CIFAR-10), quickstart-jax (MNIST) and
 quickstart-sklearn-tabular (iris) run in one process (play.py) with ten clients, and with clients 5 to 9
 absent; then SAFARI is switched on by the patches beside this file, clients 5 to 9 absent, with q as in the
@@ -12,13 +13,15 @@ itself saves, on a test set that neither clients nor server hold. FLOWER_EXAMPLE
 """
 
 import contextlib
+import hashlib
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,14 +34,15 @@ from safari.experiment.versions import provenance  # noqa: E402
 
 CLIENTS, PRESENT = 10, 5
 RESULT = ROOT / "benchmarks" / "results" / "flower-examples.json"
-SEEDS = (0, 1, 2)
 APPS = {"quickstart-sklearn-tabular": 100, "quickstart-jax": 15, "quickstart-pytorch": 15}
 """Each with its number of rounds: a client of the first takes one step over its samples in a round."""
+SEEDS = {"quickstart-sklearn-tabular": 8, "quickstart-jax": 8, "quickstart-pytorch": 5}
+"""How many: chosen by how long a run takes, before any was compared."""
 RUNS = {
-    "FedAvg, all clients": (False, CLIENTS, []),
-    "FedAvg, half absent": (False, PRESENT, []),
-    "SAFARI, half absent": (True, PRESENT, ["q=0.8"]),
-    "server only": (True, PRESENT, ["q=0.0"]),
+    "FedAvg, all clients": (False, CLIENTS, {}),
+    "FedAvg, half absent": (False, PRESENT, {}),
+    "SAFARI, half absent": (True, PRESENT, {"q": 0.8}),
+    "server only": (True, PRESENT, {"q": 0.0}),
 }
 SPLITS = os.environ.get("FLOWER_EXAMPLES_SPLITS", "classes iid").split()
 SIZES = {"cifar10": (4000, 320, 1000), "mnist": (3000, 320, 2000), "iris": (90, 15, 45)}
@@ -97,29 +101,53 @@ def app_of(flower: Path, name: str, patched: bool) -> Iterator[Path]:
         if patched:
             with (HERE / f"{name}.patch").open() as patch:
                 subprocess.run(["patch", "-s", "-p0"], cwd=folder, stdin=patch, check=True)
-        pyproject = app / "pyproject.toml"
-        if name == "quickstart-jax":  # the stored version is older than the code
-            text = pyproject.read_text()
-            pyproject.write_text(text.replace("learning-rate", "fraction-evaluate = 1.0\nlearning-rate"))
         yield app
 
 
 def accuracy(flower: Path, name: str, run: str, data: Path, seed: int) -> float:
+    """Called in a process of its app: what a run draws does not depend on the runs before it."""
+    from play import play
+
     patched, clients, config = RUNS[run]
-    more = {
-        "FLOWER_EXAMPLES_DATA": str(data),
-        "PYTHONWARNINGS": "ignore",
-        "JAX_PLATFORMS": "cpu",
-        "JAX_COMPILATION_CACHE_DIR": str(data),  # the app compiles in every round of every client
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    }
-    given = [f"num-server-rounds={APPS[name]}", *config]
-    with app_of(flower, name, patched) as app, tempfile.TemporaryDirectory() as work:
-        command = [sys.executable, HERE / "play.py", app, str(clients), str(seed), *given]
-        done = subprocess.run(command, cwd=work, env=os.environ | more, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stdout[-3000:] + done.stderr[-6000:])
-    return float(done.stdout.split()[-1])
+    # Clients that score a model do not change it: none is asked to, where the app has a setting for that.
+    given = {"num-server-rounds": APPS[name], "fraction-evaluate": 0.0, **config}
+    with app_of(flower, name, patched) as app:
+        return play(app, data, clients, seed, given)
+
+
+def quiet(log: str) -> None:
+    """Whatever an app prints goes to a file, which is shown if the app fails."""
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+
+
+@contextlib.contextmanager
+def processes(apps: list[str]) -> Iterator[Callable[..., float]]:
+    """A process for each app, which has imported all that it needs after its first run."""
+    with contextlib.ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        os.environ |= {
+            "PYTHONWARNINGS": "ignore",
+            "JAX_PLATFORMS": "cpu",
+            "JAX_COMPILATION_CACHE_DIR": str(work / "compiled"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
+        spawn = multiprocessing.get_context("spawn")
+        logs = {name: str(work / f"{name}.log") for name in apps}
+        pools = {
+            name: stack.enter_context(spawn.Pool(1, initializer=quiet, initargs=[logs[name]]))
+            for name in apps
+        }
+
+        def carry_out(flower: Path, name: str, *rest) -> float:
+            try:
+                return pools[name].apply(accuracy, (flower, name, *rest))
+            except Exception:
+                print(Path(logs[name]).read_text()[-6000:], file=sys.stderr)
+                raise
+
+        yield carry_out
 
 
 def lines(name: str) -> dict[str, int]:
@@ -131,31 +159,52 @@ def lines(name: str) -> dict[str, int]:
 
 def main(flower: Path, names: list[str]) -> None:
     apps = names or list(APPS)
-    rows = {(split, name): row_of(name, split) for split in SPLITS for name in apps}
-    for split in SPLITS:
-        for seed in SEEDS:
-            with tempfile.TemporaryDirectory() as data:
-                for one in SIZES:
-                    prepare(one, split, Path(data), seed)
-                for name in apps:
-                    row = rows[split, name]
-                    for run in RUNS:
-                        row[run].append(round(accuracy(flower, name, run, Path(data), seed), 4))
-                        print(name, split, run, row[run], flush=True)
-                    keep(row)
+    rows = {(split, name): row_of(name, split, flower) for split in SPLITS for name in apps}
+    with processes(apps) as carry_out:
+        for split in SPLITS:
+            for seed in range(max(SEEDS[name] for name in apps)):
+                with tempfile.TemporaryDirectory() as data:
+                    for one in SIZES:
+                        prepare(one, split, Path(data), seed)
+                    for name in [name for name in apps if seed < SEEDS[name]]:
+                        row = rows[split, name]
+                        for run in RUNS:
+                            row[run].append(round(carry_out(flower, name, run, Path(data), seed), 4))
+                            print(name, split, run, row[run], flush=True)
+                        keep(row)
 
 
-def row_of(name: str, split: str) -> dict:
+def files_of(flower: Path, name: str) -> dict[str, dict[str, str]]:
+    """Every file of an app: the commit of Flower that it is from, and its SHA-256."""
+    app = flower / "examples" / name
+    found = sorted([*app.glob("*.toml"), *app.glob("*/*.py")])
+    listed = flower / "COMMITS.json"
+    if listed.exists():
+        commits = json.loads(listed.read_text())
+    else:
+        head = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=flower, capture_output=True, text=True, check=True
+        )
+        commits = {str(path.relative_to(flower)): head.stdout.strip() for path in found}
+    paths = {str(path.relative_to(flower)): path for path in found}
+    return {
+        path: {"commit": commits[path], "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+        for path, file in paths.items()
+    }
+
+
+def row_of(name: str, split: str, flower: Path) -> dict:
     """A row without results."""
-    return {"app": name, "data": split, **lines(name), **{run: [] for run in RUNS}}
+    facts = {"app": name, "data": split, "files": files_of(flower, name), **lines(name)}
+    return {**facts, **{run: [] for run in RUNS}}
 
 
 def keep(row: dict) -> None:
     """Put a row in the place of what was measured of its app before."""
     found = json.loads(RESULT.read_text())["rows"] if RESULT.exists() else []
     found = [other for other in found if (other["app"], other["data"]) != (row["app"], row["data"])]
-    made = provenance() | {"command": "python benchmarks/flower_examples/run.py FLOWER"}
-    facts = {"rounds": APPS, "seeds": SEEDS, "sizes": SIZES, "made": made}
+    row["made"] = provenance() | {"command": "python benchmarks/flower_examples/run.py FLOWER"}
+    facts = {"rounds": APPS, "sizes": SIZES}
     RESULT.write_text(json.dumps({**facts, "rows": [*found, row]}, indent=1) + "\n")
 
 

@@ -1,5 +1,6 @@
 """A spec's server and clients in one process: draws, algorithms and adaptive q are the simulator's."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,16 @@ def test_deploy_says_where_the_app_is_and_where_to_read_on(tmp_path):
     assert done.exit_code == 0
     assert done.stdout.startswith(f"{place}: ")
     assert "README.md" in done.stdout
+
+
+def test_the_spec_that_the_docs_show_can_be_deployed(tmp_path):
+    page = (EXAMPLES.parent / "docs" / "flower.md").read_text()
+    (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "fleet.toml").write_text(shown)
+    for name, age in (("centre.csv", 30), ("test.csv", 40)):
+        (tmp_path / name).write_text(f"age,diagnosis\n{age},well\n{2 * age},ill\n")
+    written = write_app(load_spec(tmp_path / "fleet.toml"), tmp_path / "fleet")
+    assert 'source = "nodes"' in (written / "fleet_app" / "spec.toml").read_text()
 
 
 def test_the_example_app_is_what_the_command_writes(tmp_path):

@@ -1,9 +1,12 @@
 """`safari report --serve`: the page at an address of this machine, made anew when a file has changed."""
 
+import socket
+import struct
 import threading
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 
 import pytest
 from typer.testing import CliRunner
@@ -53,6 +56,22 @@ def test_the_page_is_made_anew_only_when_a_file_has_changed(tmp_path):
         assert len(made) == 4
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get(f"{address}../a")
+
+
+def test_a_browser_that_leaves_before_the_page_has_arrived_is_no_error(tmp_path, monkeypatch):
+    errors, over = [], threading.Event()
+    close = ThreadingHTTPServer.shutdown_request
+    monkeypatch.setattr(ThreadingHTTPServer, "handle_error", lambda *_: errors.append(_))
+    monkeypatch.setattr(ThreadingHTTPServer, "shutdown_request", lambda *rest: (close(*rest), over.set()))
+    page = "long" * 5_000_000
+    with served(tmp_path, lambda directory: page) as address:
+        with socket.create_connection(("127.0.0.1", int(address.rstrip("/").rpartition(":")[2]))) as browser:
+            browser.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert browser.recv(100).startswith(b"HTTP/1.0 200")
+            browser.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert over.wait(10)
+        assert not errors
+        assert get(address) == page
 
 
 def test_while_there_is_nothing_to_show_the_page_says_why_and_looks_again(tmp_path):

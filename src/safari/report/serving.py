@@ -1,6 +1,7 @@
 """A page that is served on this machine and made anew whenever what it shows has changed."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -66,8 +67,10 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        self.wfile.write(content)
+        # A browser that loads the page again, or is closed, does not wait for the rest of this one.
+        with suppress(ConnectionError):
+            self.end_headers()
+            self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
         """Requests are not logged."""
