@@ -100,8 +100,8 @@ def play(folder: Path, data: Path, clients: int, seed: int, given: dict[str, flo
         nodes = {
             100 + number: {"partition-id": number, "num-partitions": PARTITIONS} for number in range(clients)
         }
-        # Nobody is late on a busy machine, and nobody connects later than at the start.
-        SafariStrategy.__init__.__kwdefaults__.update(round_deadline=1e6, start_deadline=0.0)
+        # Nobody is late on a busy machine, nobody connects later than at the start, every seed has its coins.
+        SafariStrategy.__init__.__kwdefaults__.update(round_deadline=1e6, start_deadline=0.0, seed=seed)
         context = Context(run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config=config)
         server(LocalGrid(answer, nodes), context)
         return SCORES[package](task)
