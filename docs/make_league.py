@@ -11,15 +11,19 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeAlias
+
+from league_claims import claims, made_by, table
 
 from safari.experiment.checksums import SPEC, SUMS, digest, pack_sums
 from safari.experiment.sweep.store import FINISHED, finished_files, read_finished, write_rows
 from safari.league import SETTINGS, League, read_league
 from safari.league.directory import CHOSEN, FINAL
 from safari.league.entries import FORMS, KNOWN, POINTS, SAFARI
-from safari.league.plan import FOLDS
+from safari.league.plan import FOLDS, TUNED
 from safari.league.table import Row, rivals, rows_of
 from safari.league.terminal import COSTS, costs_of, findings, gives, gives_of, interval, where_safari_loses
+from safari.report.statistics import Estimate, estimate, paired
 
 OUT = re.compile(r" --out [^\s\"]+| --quiet")
 """Where somebody's machine put the directory is nobody else's concern."""
@@ -83,23 +87,30 @@ MISSING = """\
 `cifar10` and `fedawe` need a GPU. `fedawe` redoes table 2 of Xiang et al. (NeurIPS 2024) with the paper's
 network, schedule, rates and availability, and tunes nothing; what the paper printed stands in
 `safari.league.fedawe.PRINTED`. On two cores one of its runs would take 27 processor hours (`python
-benchmarks/fedawe.py`: 0.049 processor seconds a step), and it has 42. So no number of this page is checked
-against one that others published; each method is held by its version in NumPy, and [Methods](methods.md)
-says what its rule rests on.
+benchmarks/fedawe.py`: 0.049 processor seconds a step), and it has 42. So beside the two checks
+above no number of this page is compared with one that others published. Each method is held by its version
+in NumPy, and [Methods](methods.md) says what its rule rests on.
 """
+
+Tables: TypeAlias = dict[str, tuple[League, list[Row]]]
+"""By setting the league, and the rows of its table."""
 
 
 def league() -> str:
     """The page."""
-    found = [read_league(FOLDER / key) for key in SETTINGS if (FOLDER / key).is_dir()]
-    tables = {one.settings[0].key: (one, rows_of(one, one.settings[0].key)) for one in found}
+    tables = read_tables()
     parts = [HEAD, *losses(tables), *forms(tables), *with_defaults()]
     for key, (one, rows) in tables.items():
         parts += section(key, one, rows)
-    return "".join([*parts, *missing(tables)])
+    return "".join([*parts, *claims(), *missing(tables)])
 
 
-def losses(tables: dict[str, tuple[League, list[Row]]]) -> Iterator[str]:
+def read_tables() -> Tables:
+    found = [read_league(FOLDER / key) for key in SETTINGS if (FOLDER / key).is_dir()]
+    return {one.settings[0].key: (one, rows_of(one, one.settings[0].key)) for one in found}
+
+
+def losses(tables: Tables) -> Iterator[str]:
     yield "\n## Where SAFARI loses\n\n"
     for key, (_, rows) in tables.items():
         place = [row.method for row in rivals(rows)].index(SAFARI) + 1
@@ -107,9 +118,9 @@ def losses(tables: dict[str, tuple[League, list[Row]]]) -> Iterator[str]:
         yield f"- **{key}**: SAFARI is number {place} of {len(rivals(rows))}. {said}\n"
 
 
-def forms(tables: dict[str, tuple[League, list[Row]]]) -> Iterator[str]:
+def forms(tables: Tables) -> Iterator[str]:
     """SAFARI's forms beside the paper's, in every setting."""
-    known = {key: rows for key, (_, rows) in tables.items() if any(row.form for row in rows)}
+    known = with_forms(tables)
     if not known:
         return
     yield "\n## SAFARI's own best form\n\n"
@@ -117,7 +128,7 @@ def forms(tables: dict[str, tuple[League, list[Row]]]) -> Iterator[str]:
     if left := [key for key in tables if key not in known]:
         yield f"Not measured yet: {', '.join(left)}. So no form can be called the best everywhere.\n\n"
     labels = [SAFARI, *FORMS]
-    scores = {key: {row.method: row.chosen.score for row in rows} for key, rows in known.items()}
+    scores = held_out(known)
     yield from table(
         ("form", *known, "mean rank"),
         sorted(
@@ -133,12 +144,64 @@ def forms(tables: dict[str, tuple[League, list[Row]]]) -> Iterator[str]:
         ),
         "On held-out samples (balanced accuracy)",
     )
-    by_form = {key: {row.method: row for row in rows} for key, rows in known.items()}
+    by_form = {key: {row.method: row for row in rows} for key, (_, rows) in known.items()}
     yield from table(
         ("form", *known),
         [(label, *(tested(by_form[key].get(label)) for key in known)) for label in labels],
         "On the test set: balanced accuracy, and difference to `safari`",
     )
+    yield from rank_of_the_best(tables)
+
+
+def rank_of_the_best(tables: Tables) -> Iterator[str]:
+    """The form that held-out samples put first, beside the best of all methods."""
+    form, beside = best_form(tables)
+    shown = [
+        (key, f"{rank} of {len(rivals(tables[key][1])) + 1}", best, f"{apart.mean:+.1f}", interval(apart))
+        for key, (rank, best, apart) in beside.items()
+    ]
+    yield from table(
+        ("setting", "its rank", "the best method", "minus the best method", "95 % interval"),
+        shown,
+        f"By held-out samples `{form}` is first. On the test set, among all methods, each tuned",
+    )
+
+
+def best_form(tables: Tables) -> tuple[str, dict[str, tuple[int, str, Estimate]]]:
+    """The form with the best mean rank on held-out samples; and by setting, on the test set, its rank among
+    all methods, the best of them, and its difference to that one."""
+    known = with_forms(tables)
+    scores = held_out(known)
+    form = min((SAFARI, *FORMS), key=lambda label: mean_rank(label, scores))
+    beside = {}
+    for key, (one, rows) in known.items():
+        mine = by_seed(one, form)
+        others = {row.method: by_seed(one, row.method) for row in rivals(rows)}
+        means = {method: estimate(list(of.values())).mean for method, of in others.items()}
+        best = max(means, key=lambda method: means[method])
+        apart = paired(mine, others[best])
+        assert apart is not None
+        rank = 1 + sum(mean > estimate(list(mine.values())).mean for mean in means.values())
+        beside[key] = (rank, best, apart)
+    return form, beside
+
+
+def with_forms(tables: Tables) -> Tables:
+    """The settings in which SAFARI's forms took part."""
+    return {key: pair for key, pair in tables.items() if any(row.form for row in pair[1])}
+
+
+def held_out(tables: Tables) -> dict[str, dict[str, float | None]]:
+    """What every method scored on held-out samples, by setting."""
+    return {key: {row.method: row.chosen.score for row in rows} for key, (_, rows) in tables.items()}
+
+
+def by_seed(found: League, method: str) -> dict[int, float]:
+    """The balanced accuracy of a tuned method, in per cent."""
+    rows = {row["cell"]: row for row in found.results.iter_rows(named=True)}
+    planned = [one for one in found.planned if (one.method, one.variant) == (method, TUNED)]
+    finished = [rows[one.cell] for one in planned if one.cell in rows]
+    return {row["seed"]: 100 * (row["balanced_accuracy"] or 0.0) for row in finished}
 
 
 def with_defaults() -> Iterator[str]:
@@ -164,8 +227,7 @@ def with_defaults() -> Iterator[str]:
         "setting, bold where the interval lies below zero",
     )
     yield from verdict(forms[0][0], {key: of["forms"] for key, of in settings.items()})
-    made = found["made"]
-    yield f"\n`{made['command']}`, commit {made['commit']}, {made['date'][:10]}, {made['machine']}.\n"
+    yield f"\n{made_by(found['made'])}\n"
 
 
 def verdict(first: str, settings: dict[str, dict]) -> Iterator[str]:
@@ -247,16 +309,7 @@ def made(found: League) -> dict[str, str]:
     return facts
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> Iterator[str]:
-    if caption:
-        yield f"{caption}:\n\n"
-    yield f"| {' | '.join(columns)} |\n|---|{'---:|' * (len(columns) - 1)}\n"
-    for row in rows:
-        yield f"| {' | '.join(row)} |\n"
-    yield "\n"
-
-
-def missing(tables: dict[str, tuple[League, list[Row]]]) -> Iterator[str]:
+def missing(tables: Tables) -> Iterator[str]:
     """Settings that `safari league` knows and that nobody has run yet."""
     left = [key for key in SETTINGS if key not in tables]
     if left:

@@ -59,6 +59,18 @@ def test_the_page_of_flowers_examples_shows_the_committed_results():
     assert PAGE.read_text() == page(), "run: python docs/make_flower_examples.py"
 
 
+def test_the_readme_says_how_the_best_form_of_safari_did_in_the_league():
+    sys.path.insert(0, str(ROOT / "docs"))
+    from make_league import best_form, read_tables
+
+    form, beside = best_form(read_tables())
+    assert form == "clg-sgd + scaffold + average"
+    first = sum(rank == 1 for rank, _, _ in beside.values())
+    said = " ".join((ROOT / "README.md").read_text().split())
+    assert f"is first in {first} of {len(beside)} settings and nowhere worse than the best method" in said
+    assert all(apart.high >= 0 for _, _, apart in beside.values())
+
+
 def test_the_reproduction_page_shows_the_committed_results():
     sys.path.insert(0, str(ROOT / "docs"))
     from make_reproduction import reproduction
@@ -79,6 +91,7 @@ def test_every_public_name_has_an_api_page():
 
     documented = {name: path for names in rooms_of_names().values() for name, path in names.items()}
     entries = {entry for page in pages().values() for entry in re.findall(r"^::: (.+)$", page, re.MULTILINE)}
+    assert len(safari.__all__) == len(set(safari.__all__))
     for name in safari.__all__:
         module, _, attribute = documented[name].rpartition(".")
         assert getattr(import_module(module), attribute) is getattr(safari, name), name

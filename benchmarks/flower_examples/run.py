@@ -1,11 +1,11 @@
 """Flower's own example apps with and without SAFARI: python benchmarks/flower_examples/run.py FLOWER
 
 FLOWER is a checkout of Flower's repository, or a folder with these apps and a COMMITS.json, which names the
-commit of every file. The apps run as they are; `standin` takes the place of the
-packages that would download data. quickstart-pytorch (CIFAR-10), quickstart-jax (MNIST) and
-quickstart-sklearn-tabular (iris) run in one process (play.py) with ten clients, and with clients 5 to 9
-absent; then SAFARI is switched on by the patches beside this file, clients 5 to 9 absent, with q as in the
-patch, with q = 1 (clients only) and with q = 0 (server only). A seed draws the samples of all parties and the first model.
+commit of every file. The apps run as they are; `standin` takes the place of the packages that would download
+data. quickstart-pytorch (CIFAR-10), quickstart-jax (MNIST) and quickstart-sklearn-tabular (iris) run in one
+process (play.py) with ten clients, and with clients 5 to 9 absent; then SAFARI is switched on by the patches
+beside this file, clients 5 to 9 absent, with q as in the patch, with q = 1 (clients only) and with q = 0
+(server only). A seed draws the samples of all parties, the first model and the coins.
 
 With `classes` a client holds two of ten classes; four classes are with clients 5 to 9 alone (of iris, most of
 the last species). With `iid` the samples are shared out at random. Accuracy is that of the model that the app
@@ -35,8 +35,8 @@ from safari.experiment.versions import provenance  # noqa: E402
 CLIENTS, PRESENT = 10, 5
 RESULT = ROOT / "benchmarks" / "results" / "flower-examples.json"
 APPS = {"quickstart-sklearn-tabular": 100, "quickstart-jax": 60, "quickstart-pytorch": 60}
-"""Each with its number of rounds. After 15 rounds, the first measurement's, FedAvg with all clients had hardly
-learnt from samples by class (10 and 26 %), so that nothing could be compared."""
+"""Each with its number of rounds. The first measurement took 15 for the last two: after those, FedAvg with all
+clients had hardly learnt from samples by class (10 and 26 %), so that little could be compared."""
 SEEDS = {"quickstart-sklearn-tabular": 8, "quickstart-jax": 5, "quickstart-pytorch": 5}
 """How many: chosen by how long a run takes, before any was compared."""
 RUNS = {

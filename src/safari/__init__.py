@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _NAMES = {
     "algorithms": (
         "About",
-        "AdaptiveQ",
         "Client",
         "ClientAlgorithm",
         "ClientState",

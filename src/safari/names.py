@@ -104,7 +104,7 @@ def public_classes() -> dict[str, tuple[str, ...]]:
     for table in (BASES, ALGORITHMS, PARTITIONS, SOURCES, AVAILABILITIES, MODELS, SCHEDULES):
         for place in table.values():
             module, _, name = place.partition(":")
-            found[module] = (*found.get(module, ()), name)
+            found[module] = tuple(dict.fromkeys((*found.get(module, ()), name)))
     return found
 
 
