@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 
 import polars as pl
 import pytest
@@ -99,6 +100,12 @@ def test_the_summary_has_every_score_that_the_history_has(tmp_path):
 def test_a_round_says_how_many_were_there_were_asked_and_answered(caplog):
     carry_out(q=1.0, rounds=1, per_round=4, excluded=[5])
     assert said(caplog, "round 1 of 1")[1] == "safari: round 1 of 1: client: 5 available, 4 asked, 4 answered"
+
+
+def test_a_round_says_which_class_is_recognised_least(caplog):
+    scores = {"accuracy": 0.5, "loss": 1.0, "recall": [0.75, math.nan, 0.25]}
+    carry_out(q=1.0, rounds=1, score=lambda number: scores)
+    assert said(caplog, "round 1 of 1")[1].endswith("accuracy 0.5000, least recall 0.2500 (class 2)")
 
 
 def test_nobody_is_warned_of_an_evaluation_that_nobody_wanted(caplog):

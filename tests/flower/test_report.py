@@ -33,7 +33,7 @@ def carry_out(path, until):
     def evaluate(round, arrays):
         if round > until:
             raise Killed
-        return MetricRecord({"accuracy": round / 100, "loss": 1.0})
+        return MetricRecord({"accuracy": round / 100, "loss": 1.0, "recall": [0.9, round / 200]})
 
     made = SafariStrategy(
         q=0.7,
@@ -67,6 +67,17 @@ def test_the_page_of_an_unfinished_fleet_says_how_far_it_is_and_loads_itself_ane
     assert sum(kinds.values()) == DONE
     accuracy = blocks(unfinished)["curves"].lines[0]
     assert accuracy.mean == pytest.approx(range(1, DONE + 1))
+
+
+def test_the_page_says_which_class_is_recognised_least(unfinished):
+    found = blocks(unfinished)
+    curves = {line.label: line.mean for line in found["recall"].lines}
+    assert curves["0"] == pytest.approx([90] * DONE)
+    least = f"{curves['1'][-1]:.1f} %"
+    assert 0 < curves["1"][-1] <= DONE / 2
+    assert f", and {least} of class 1, which it recognises least" in found["findings"].lead
+    numbers = {number.note: number.value for number in found["findings"].numbers}
+    assert numbers["the class recognised least"] == least
 
 
 def test_the_page_says_who_was_rejected_or_failed_or_never_came_and_why(unfinished):

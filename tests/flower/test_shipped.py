@@ -193,11 +193,16 @@ def test_no_setting_of_a_strategy_is_restored(name, tmp_path):
 
 
 def test_another_strategy_on_an_old_checkpoint_is_refused_in_one_line(tmp_path):
-    safari("FedAdam", checkpoint=tmp_path / "state").start(grid_for("FedAdam"), start(), num_rounds=3)
+    state = tmp_path / "state"
+    safari("FedAdam", checkpoint=state).start(grid_for("FedAdam"), start(), num_rounds=3)
+    before = (state / "summary.json").read_bytes()
     for name in ("FedAvg", "DifferentialPrivacyServerSideFixedClipping"):
         with pytest.raises(InputError, match=r"clients = .*begun with FedAdam; choose another") as caught:
-            safari(name, checkpoint=tmp_path / "state").start(grid_for(name), start(), num_rounds=5)
-        assert "\n" not in str(caught.value)
+            safari(name, checkpoint=state).start(grid_for(name), start(), num_rounds=5)
+        said = str(caught.value)
+        assert "\n" not in said
+        assert said.count("(") == said.count(")")
+        assert (state / "summary.json").read_bytes() == before
 
 
 class Counting(shipped.FedAvg):

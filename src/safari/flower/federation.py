@@ -20,6 +20,7 @@ from safari.flower.options import changes
 from safari.flower.prometheus import exported
 from safari.flower.silence import check_silence
 from safari.flower.state import Folder, Saved
+from safari.flower.tables import worst_of
 from safari.models import from_named, named_arrays
 
 if TYPE_CHECKING:
@@ -92,9 +93,10 @@ class Federation:
         watchers: Sequence[Callable[["Federation"], None]],
     ) -> None:
         """The rounds; after each it is saved, and the `watchers` are called."""
-        made = self.strategy
+        made, begun = self.strategy, False
         try:
             done, arrays = self._begin(arrays, folder)
+            begun = True
             made.summary()
             if done < self.rounds:
                 made.fleet.gather(self.grid, made.start_deadline)
@@ -110,7 +112,7 @@ class Federation:
                 check_silence(made.journal, made.fleet, made.silent_rounds, finished=False)
             self._conclude(folder, arrays)
         except Exception as error:
-            if folder is not None and made.journal.rounds:
+            if folder is not None and begun and made.journal.rounds:
                 more = self._facts("failed", error=one_line(str(error)))
                 folder.stop(made.journal, made.fleet, more)
             raise
@@ -213,6 +215,8 @@ class Federation:
         asked = f"{row['available']} available, {len(row['cohort'])} asked, {len(row['reported'])} answered"
         took = f": {asked}" if row["cohort"] else ""
         scored = "" if row["accuracy_round"] is None else f", accuracy {row['accuracy_round']:.4f}"
+        if (worst := worst_of(journal.recall(found or {})))["worst_recall"] is not None:
+            scored += f", least recall {worst['worst_recall']:.4f} (class {worst['worst_class']})"
         log(INFO, "safari: round %d of %d: %s%s%s", number, self.rounds, row["kind"], took, scored)
 
     def _save(self, folder: Folder, number: int, arrays: ArrayRecord) -> None:
@@ -228,6 +232,7 @@ class Federation:
             "synced_round": made.synced_round,
             "options": made.options(self.rounds),
             "clients": about,
+            "classes": None if made.journal.classes is None else list(made.journal.classes),
         }
         facts = self._facts("running")
         folder.save(Saved(number, parts, more), made.journal, made.fleet, facts)

@@ -21,6 +21,8 @@ from safari.flower.keys import Keys, nodes_of
 
 PATIENCE = 5
 """A node that did not say who it is in time is asked again after so many deadlines."""
+MOST_MISSED = 10
+"""So many clients that are not connected yet are named."""
 LONGEST_REST = 32
 """A node that was late is left alone for 1, 2, 4 and so on deadlines, at most for so many."""
 
@@ -126,7 +128,9 @@ class Fleet:
         found = self.online(grid)
         wanted = f" of {self.size}" if self.size else ""
         level = INFO if found else WARNING
-        log(level, "safari: %d%s clients are connected: %s", len(found), wanted, self._list(found))
+        missing = [client for client in range(self.size or 0) if client not in found][:MOST_MISSED]
+        later = f"; not yet: {self._list(missing)}" if self.names and missing else ""
+        log(level, "safari: %d%s clients are connected: %s%s", len(found), wanted, self._list(found), later)
         return found
 
     def _ask(self, grid: Grid, nodes: dict[int, NodeInfo]) -> None:

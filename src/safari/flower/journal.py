@@ -151,6 +151,16 @@ class Journal:
         for name in SCORES:
             row[name] = _known(found, name) if delivered is row else delivered[name]
 
+    def called(self, count: int) -> list[str]:
+        """The names of so many classes; their numbers where the server does not know them."""
+        known = self.classes or ()
+        return list(known) if len(known) == count else [str(one) for one in range(count)]
+
+    def recall(self, found: Mapping[str, Any]) -> dict[str, float | None]:
+        """What the server measured of each class; nothing where it did not."""
+        shares = _known(found, "recall")
+        return dict(zip(self.called(len(shares)), shares, strict=True)) if isinstance(shares, list) else {}
+
     def took(self, seconds: float) -> None:
         """The round just noted is over; it took so long."""
         self.rounds[-1] |= {"time": now(), "seconds": seconds}

@@ -6,6 +6,7 @@ adapts. What has not changed is a setting. It is never restored: the operator's 
 
 import hashlib
 import json
+from collections.abc import Sequence
 from logging import WARNING
 from typing import Any
 
@@ -71,7 +72,7 @@ class Learnt:
             InputError: if another strategy saved it, or a setting has changed without which it means nothing.
         """
         if about["strategies"] != self.kinds:
-            was, now = "(".join(about["strategies"]), "(".join(self.kinds)
+            was, now = _nested(about["strategies"]), _nested(self.kinds)
             raise InputError("clients", now, f"{where} was begun with {was}; choose another checkpoint")
         for place, (kind, keys) in about["held"].items():
             one, name = self._at(place)
@@ -142,6 +143,11 @@ def _whole(kind: str, parts: Arrays) -> Any:
         "tuple": lambda: tuple(parts.values()),
     }
     return made[kind]()
+
+
+def _nested(kinds: Sequence[str]) -> str:
+    """What wraps what: `Privacy(FedAvg)`."""
+    return "(".join(kinds) + ")" * (len(kinds) - 1)
 
 
 def _text(value: Any) -> str | None:

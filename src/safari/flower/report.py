@@ -54,9 +54,10 @@ def fleet_of(directory: Path, saved: LastSaved, damaged: Sequence[str]) -> Fleet
         planned=options["train.rounds"],
         finished=finished and done >= options["train.rounds"],
         seconds=about["journal"]["counts"]["seconds"],
-        saved=f"{datetime.fromtimestamp(newest):%Y-%m-%d %H:%M:%S}",
+        saved=f"{datetime.fromtimestamp(newest).astimezone():%Y-%m-%d %H:%M:%S %Z}",
         delivered=summary.get("delivered_round", about["synced_round"] if synced else done),
         options=options,
+        classes=tuple(about.get("classes") or ()),
         damaged=damaged,
     )
 

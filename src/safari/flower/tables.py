@@ -1,7 +1,7 @@
 """The tables of a federation and its summary, current after every round."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
@@ -87,15 +87,15 @@ def scored(summary: dict[str, Any], journal: Journal) -> dict[str, Any]:
     found = {name: value for name in SCORES if (value := journal.rounds[-1][name]) is not None}
     count = max((len(value) for value in found.values() if isinstance(value, list)), default=0)
     if count:
-        known = journal.classes or ()
-        names = list(known) if len(known) == count else [str(one) for one in range(count)]
+        names = journal.called(count)
         for name in BY_CLASS & found.keys():
             found[name] = dict(zip(names, found[name], strict=False))
-        found |= {"classes": names, **_worst(found.get("recall", {}))}
+        found |= {"classes": names, **worst_of(found.get("recall", {}))}
     return summary | found
 
 
-def _worst(recall: dict[str, float | None]) -> dict[str, Any]:
+def worst_of(recall: Mapping[str, float | None]) -> dict[str, Any]:
+    """The class that is recognised least, and its recall; None where no class has one."""
     known = {name: value for name, value in recall.items() if value is not None}
     worst = min(known, key=lambda name: known[name], default=None)
     return {"worst_class": worst, "worst_recall": None if worst is None else known[worst]}

@@ -9,11 +9,12 @@ from typing import Any
 from safari.report.client_blocks import Took, took_part
 from safari.report.colours import OTHERS
 from safari.report.page_blocks import Bars, Curves, Entry, Line, Table
+from safari.report.run_blocks import plain_line
 
 Row = dict[str, Any]
 TROUBLE = {"late": "late", "rejected": "rejected", "failed": "failed", "left": "gone before answering"}
 LOGGED = {**TROUBLE, "replaced": "the server's instead", "changed": "setting changed"}
-MOST_EVENTS, MOST_CLIENTS = 60, 200
+MOST_EVENTS, MOST_CLIENTS, MOST_CLASSES = 60, 200, 6
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Fleet:
         delivered: the round whose model was delivered, or would be now.
         options: the settings of the strategy.
         damaged: what is wrong with newer states than the one that is told of.
+        classes: the names of the classes, where the server knows them.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Fleet:
     delivered: int
     options: dict[str, Any] = field(default_factory=dict)
     damaged: Sequence[str] = ()
+    classes: Sequence[str] = ()
 
     def count(self, event: str) -> Counter[int]:
         """How often something befell each client."""
@@ -59,6 +62,40 @@ class Fleet:
         """The name of a client; a node that is none has no name."""
         known = client is not None and 0 <= client < len(self.clients)
         return self.clients[client] if known and client is not None else "an unknown node"
+
+    @property
+    def recall(self) -> dict[str, float]:
+        """Of the delivered model by class, the class that is recognised least first, where it is known."""
+        rows = (row["recall"] for row in reversed(self.rounds) if row.get("recall"))
+        known: list[float | None] = next(rows, [])
+        found = {self.class_called(place, len(known)): share for place, share in enumerate(known)}
+        shares = {name: share for name, share in found.items() if share is not None}
+        return dict(sorted(shares.items(), key=lambda pair: pair[1]))
+
+    def class_called(self, place: int, count: int) -> str:
+        """The name of a class out of `count`; its number where the server does not know the names."""
+        return self.classes[place] if len(self.classes) == count else str(place)
+
+
+def recall_curves(fleet: Fleet) -> list[Curves]:
+    """The recall of each class over the rounds; of many classes those that are recognised least."""
+    rows = [row for row in fleet.rounds if row.get("recall")]
+    worst = list(fleet.recall)[:MOST_CLASSES]
+    if not worst:
+        return []
+    lines = []
+    for place in range(len(rows[-1]["recall"])):
+        name = fleet.class_called(place, len(rows[-1]["recall"]))
+        if name in worst:
+            shares = [row["recall"][place] for row in rows]
+            values = [None if share is None else 100 * share for share in shares]
+            ink = OTHERS[worst.index(name) % len(OTHERS)]
+            lines.append(plain_line(name, [row["round"] for row in rows], values, ink))
+    caption = "The share of each class's test samples that the delivered model recognises."
+    if len(worst) < len(fleet.recall):
+        caption += f" The {len(worst)} of {len(fleet.recall)} classes that it recognises least."
+    alt = f"Recall by class over the rounds; {worst[0]} is recognised least."
+    return [Curves("recall", "Recall by class", caption, alt, "round", "recall in %", tuple(lines))]
 
 
 def who_took_part(fleet: Fleet) -> list[Bars]:

@@ -6,6 +6,7 @@ from safari.report.fleet_blocks import (
     Fleet,
     client_table,
     event_table,
+    recall_curves,
     reply_curves,
     who_took_part,
 )
@@ -27,6 +28,7 @@ def fleet_page(fleet: Fleet, spec: str, facts: dict[str, str]) -> Page:
     blocks: list[Block] = [
         Findings("findings", "Findings", _lead(fleet), tuple(_points(fleet)), _numbers(fleet)),
         *accuracy_curves(rounds, delivered, after, ink),
+        *recall_curves(fleet),
         *round_strip(rounds, [row["kind"] for row in fleet.rounds]),
         *q_curve(rounds, [row["q"] for row in fleet.rounds]),
         *who_took_part(fleet),
@@ -53,6 +55,9 @@ def _lead(fleet: Fleet) -> str:
         return f"{begun}; the server has no evaluation, so nobody knows how good the model is."
     which = "delivered model" if fleet.finished else "model that would be delivered now"
     right = f"gets {100 * accuracy:.1f} % of the test set right"
+    worst = next(iter(fleet.recall.items()), None)
+    if worst is not None:
+        right += f", and {100 * worst[1]:.1f} % of class {worst[0]}, which it recognises least"
     return f"{begun}; the {which}, from round {fleet.delivered}, {right}."
 
 
@@ -113,6 +118,9 @@ def _numbers(fleet: Fleet) -> tuple[Number, ...]:
                 f"{100 * accuracy:.1f} %", "accuracy of the delivered model", f"from round {fleet.delivered}"
             )
         )
+    if fleet.recall:
+        name, recall = next(iter(fleet.recall.items()))
+        found.append(Number(f"{100 * recall:.1f} %", f"recall of class {name}", "the class recognised least"))
     found.append(Number(f"{len(answered)} of {len(fleet.clients)}", "clients took part"))
     if (q := fleet.rounds[-1]["q"]) is not None:
         found.append(Number(f"{q:.3g}", "q", "probability of a client round"))

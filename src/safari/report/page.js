@@ -50,7 +50,7 @@ function curves(figure, { xLabel, lines }) {
     return [
       { ...common, ...outline(line), fill: "toself", fillcolor: faint(stroke), line: { width: 0 }, hoverinfo: "skip",
         showlegend: false },
-      { ...common, x: line.x, y: line.mean, text: line.texts, name: plain(line.label), hovertemplate: "%{text}",
+      { ...common, mode: line.x.length > 1 ? "lines" : "markers", x: line.x, y: line.mean, text: line.texts, name: plain(line.label), hovertemplate: "%{text}",
         line: { color: stroke, width: parseFloat(strokeWidth), dash } },
     ];
   });
