@@ -129,6 +129,7 @@ def fleet() -> Page:
     for number in range(1, 13):
         kind = "server" if number % 4 == 0 else "client"
         scores = {"accuracy": 0.5 + 0.03 * number, "accuracy_round": 0.48 + 0.03 * number}
+        scores["recall"] = [0.9, 0.6 + 0.02 * number, 0.05 * number]
         rounds.append({"round": number, "kind": kind, "q": 0.8, **scores})
         for client in () if kind == "server" else (0, 1, 2, 3):
             happened = {"round": number, "client": client, "name": WARDS[client], "node": client}
@@ -150,6 +151,7 @@ def fleet() -> Page:
             saved="2026-11-19 04:06:33",
             delivered=12,
             options={"algorithm.q": 0.8},
+            classes=("flu", "pneumonia", "sepsis"),
         ),
         SPEC,
         FACTS,
