@@ -35,8 +35,8 @@ from safari.experiment.versions import provenance  # noqa: E402
 CLIENTS, PRESENT = 10, 5
 RESULT = ROOT / "benchmarks" / "results" / "flower-examples.json"
 APPS = {"quickstart-sklearn-tabular": 100, "quickstart-jax": 60, "quickstart-pytorch": 60}
-"""Each with its number of rounds. The first measurement took 15 for the last two: after those, FedAvg with all
-clients had hardly learnt from samples by class (10 and 26 %), so that little could be compared."""
+"""Each with its number of rounds. The first measurement took 15 for the last two: after those, FedAvg with
+all clients had hardly learnt from samples by class (10 and 26 %), so that little could be compared."""
 SEEDS = {"quickstart-sklearn-tabular": 8, "quickstart-jax": 5, "quickstart-pytorch": 5}
 """How many: chosen by how long a run takes, before any was compared."""
 RUNS = {
