@@ -50,9 +50,9 @@ tuned. FedAvg in quickstart-jax asks 40 % of the connected clients in a round, s
 `per_round=4` it is 4 of 5, with or without the server (*SAFARI's clients alone* is q = 1). A seed also draws
 the coins, but for the rows of 15 rounds, which were measured first: there the server has the same 2 rounds in
 every seed, and FedAvg with all clients has hardly learnt from samples by class. The server alone trains in
-every round, SAFARI's server in a fifth of them. Here its 320 samples of MNIST or CIFAR-10 are as much as a client
-has, and of all classes, so that nothing is gained over training on them alone. [The league](league.md) has
-federations in which SAFARI beats both FedAvg and the server alone.
+every round, SAFARI's server in a fifth of them. Here its 320 samples of MNIST or CIFAR-10 are as many as a
+client has, and of all classes, so that nothing is gained over training on them alone. [The league](league.md)
+has federations in which SAFARI beats both FedAvg and the server alone.
 
 """
 
