@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from make_performance import made as made_by
+
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 FLTRUST, SHARING = RESULTS / "fltrust.json", RESULTS / "sharing.json"
 ATTACKS = {
@@ -63,11 +65,6 @@ def gained(row: dict) -> tuple[str, str, str, str]:
 
 def mean_of(mean: float, deviation: float) -> str:
     return f"{mean:.1f} ± {deviation:.1f}"
-
-
-def made_by(made: dict) -> str:
-    """By which command, from which commit, when and where."""
-    return f"`{made['command']}`, commit {made['commit']}, {made['date'][:10]}, {made['machine']}."
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> Iterator[str]:
